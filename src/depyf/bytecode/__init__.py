@@ -1,5 +1,5 @@
-"""Facts about CPython bytecode: opcode tables, instructions, exception tables, lines, ``.pyc`` files. No meaning.
+"""Facts about CPython bytecode: opcode tables, instructions, exception tables, lines, ``.pyc`` files. No semantics.
 
-With ``normal`` the only package that asks for the version of Python. Imports nothing of depyf but the modules at the
+Only this package and ``normal`` check the version of Python. Imports nothing of depyf but the modules at the
 bottom (``asynchronous``, ``without_warnings`` and the like). Start reading at ``instructions.py``.
 """

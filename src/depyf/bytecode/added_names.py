@@ -1,4 +1,4 @@
-"""What the compilers store in the namespace of a class or module that nobody has written."""
+"""Names that compilers store in the namespace of a class or module without being written in the source."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Tuple
 from depyf.bytecode.code import Code, version_of
 
 CONDITIONAL = "__conditional_annotations__"
-"""Since 3.14: the numbers of the annotations that control has passed."""
+"""Since 3.14: the numbers of the annotations that were executed."""
 
 
 _CLASS, _NAMESPACE = "__class__", "__classdict__"
 CELLS = frozenset({_CLASS, _NAMESPACE})
-"""The cells that classes have for functions in them: the class, and since 3.12 what its body has stored."""
+"""The cells of classes for functions in them: the class, and since 3.12 its namespace."""
 
 
 def added_at_start(code: Code) -> Tuple[str, ...]:
-    """The names that the compiler stores at the start of the class or module ``code``, some of them not always."""
+    """Return the names that the compiler may store at the start of the class or module ``code``."""
     conditional = (CONDITIONAL,) if version_of(code) >= (3, 14) else ()
     if code.co_name == "<module>":
         return conditional
@@ -27,7 +27,7 @@ def added_at_start(code: Code) -> Tuple[str, ...]:
 
 
 def added_at_end(code: Code) -> Tuple[str, ...]:
-    """The same for the end."""
+    """Return the names that the compiler may store at the end of ``code``."""
     if code.co_name == "<module>":
         return ()
     attributes = ("__static_attributes__",) if version_of(code) >= (3, 13) else ()

@@ -1,4 +1,4 @@
-"""Bytes of ``marshal`` as numbers and texts: each is checked against what is left, and nothing else is believed."""
+"""Read numbers and strings from ``marshal`` bytes; each size is checked against the remaining bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.asynchronous import synchronous
 
 
 class ByteReader:
-    """A position in the bytes. All methods raise ``ValueError`` for what no ``marshal`` writes."""
+    """A position in the bytes. All methods raise ``ValueError`` for malformed bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -35,14 +35,14 @@ class ByteReader:
         return number
 
     def size(self, each: int = 1) -> int:
-        """How many things follow, each of them of ``each`` bytes at least: no more than there are bytes left."""
+        """Return the number of following items of at least ``each`` bytes: no more than fit in the remaining bytes."""
         number = self.int32()
         if number < 0 or number * each > len(self.data) - self.position:
             self.fail(f"{number} items should follow in {len(self.data) - self.position} bytes")
         return number
 
     def long(self) -> int:
-        """15 bits at a time, the least significant first; the sign is that of their number."""
+        """Return an integer: 15 bits a digit, the least significant first; the sign is that of the digit count."""
         signed = self.int32()
         count = abs(signed)
         if 2 * count > len(self.data) - self.position:
@@ -53,7 +53,7 @@ class ByteReader:
         bits = 0
         packed = bytearray()
         value = held = 0
-        for digit in digits:  # into whole bytes: shifting one large number for each digit would take quadratic time
+        for digit in digits:  # into whole bytes: shifting one large number for each digit takes quadratic time
             held |= digit << bits
             bits += 15
             while bits >= 8:

@@ -31,7 +31,7 @@ EFFECTIVE_FUTURES = {
     for name in __future__.all_feature_names
     if compile(f"from __future__ import {name}", "", "exec", dont_inherit=True).co_flags & FUTURE_FLAGS
 }
-"""The ``from __future__`` imports that still do something, with the flags that they set."""
+"""The ``from __future__`` imports that still have an effect, with the flags that they set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class PortableCode:
     """A code object of another CPython than the running one, as data: it can be read, and can't be run.
 
     It has the fields of ``types.CodeType`` of its ``version`` by the same names; ``co_linetable`` is the line table of
-    that version (``co_lnotab`` before 3.10), ``co_exceptiontable`` is empty before 3.11, ``co_qualname`` is worked out
+    that version (``co_lnotab`` before 3.10), ``co_exceptiontable`` is empty before 3.11, ``co_qualname`` is computed
     where the version has none.
     """
 
@@ -72,7 +72,7 @@ Code = Union[CodeType, PortableCode]
 
 
 def is_code(value: object) -> TypeGuard[Code]:
-    """Whether ``value`` is a code object of any version."""
+    """Return whether ``value`` is a code object of any version."""
     return isinstance(value, (CodeType, PortableCode))
 
 
@@ -87,16 +87,16 @@ _KIND_FLAGS = (
     | inspect.CO_ITERABLE_COROUTINE
     | inspect.CO_ASYNC_GENERATOR
 )
-"""The flags that say what a code object is, by the same bits in all versions."""
+"""The flags for the kind of a code object; their bits are the same in all versions."""
 
 _HAS_DOCSTRING = 0x4000000
-"""Since 3.14: the first constant is the docstring. No other version has a flag of this number."""
+"""Since 3.14: the first constant is the docstring. No other version uses this bit."""
 
 
 def flags_like(reference: Code, code: CodeType) -> int:
-    """The flags for ``code`` to stand in for ``reference``: its own where another version has others.
+    """Return the flags for ``code`` to replace ``reference``: its own where the versions differ.
 
-    Whether there is a docstring is what its source says, and for the verifier to compare.
+    Its source decides whether it has a docstring; the verifier compares that.
     """
     if version_of(reference) == version_of(code):
         return reference.co_flags & ~_HAS_DOCSTRING | code.co_flags & _HAS_DOCSTRING
@@ -104,7 +104,7 @@ def flags_like(reference: Code, code: CodeType) -> int:
 
 
 def check_facts(code: Code) -> None:
-    """Raises ``ValueError`` when a code object says things of itself that can't be: the interpreter believes them."""
+    """Raise ``ValueError`` when the fields of a code object are inconsistent: the interpreter does not check them."""
     raw = code.co_code
     if len(raw) % 2 or not raw:
         raise ValueError(f"{code.co_name}: {len(raw)} bytes of code; instructions have two each")
@@ -121,34 +121,34 @@ def check_facts(code: Code) -> None:
 
 
 def futures_of(code: Code) -> Tuple[str, ...]:
-    """The ``from __future__`` imports of the module that ``code`` is from, by name."""
+    """Return the names of the ``from __future__`` imports of the module that ``code`` is from."""
     moved = 4 if version_of(code) < (3, 9) <= running_version() else 0  # 3.9 gave these flags other bits
     flags = code.co_flags << moved
     return tuple(name for name, flag in EFFECTIVE_FUTURES.items() if flags & flag)
 
 
 def fast_slots(code: Code) -> Tuple[str, ...]:
-    """The variables in their slots: what the arguments of LOAD_FAST and LOAD_DEREF count since 3.11."""
+    """Return the variables by slot: the arguments of LOAD_FAST and LOAD_DEREF index them since 3.11."""
     local = code.co_varnames
     known = set(local)
     return (*local, *(name for name in code.co_cellvars if name not in known), *code.co_freevars)
 
 
 def version_of(code: Code) -> Version:
-    """The ``(major, minor)`` of the CPython that compiled ``code``."""
+    """Return the ``(major, minor)`` of the CPython that compiled ``code``."""
     return code.version if isinstance(code, PortableCode) else running_version()
 
 
 def may_bind_globals(code: Code) -> bool:
-    """Whether there are instructions that store or delete globals; false only where there are none."""
+    """Return whether the code may store or delete globals; false only where no instruction does."""
     opcodes = table_for(version_of(code)).opcodes
     used = code.co_code[::2]
     return opcodes["STORE_GLOBAL"] in used or opcodes["DELETE_GLOBAL"] in used
 
 
 def docstring(code: Code) -> Optional[str]:
-    """What ``__doc__`` of a function with this code is; ``None`` for comprehensions, classes and modules. A lambda has
-    one only if its bytecode was made by hand.
+    """Return ``__doc__`` of a function with this code; ``None`` for comprehensions, classes and modules. A lambda has
+    one only in handmade bytecode.
 
     Before 3.14 it is the first constant, whenever that is a string; since then a flag says so.
     """

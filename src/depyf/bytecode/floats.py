@@ -7,7 +7,7 @@ from typing import Iterator, Union
 
 
 def float_bits(value: Union[float, complex]) -> bytes:
-    """The bits of a float or complex number: the sign of a zero or NaN, and what else is in a NaN, included."""
+    """Return the bits of a float or complex number, with the sign of a zero and the payload of a NaN."""
     if isinstance(value, complex):
         return struct.pack("<dd", value.real, value.imag)
     return struct.pack("<d", value)
@@ -22,7 +22,7 @@ def is_nan(value: object) -> bool:
 
 
 def nans_in(value: object) -> Iterator[object]:
-    """The NaN objects in a constant."""
+    """Yield the NaN objects in a constant."""
     if is_nan(value):
         yield value
     elif type(value) is tuple or type(value) is frozenset:

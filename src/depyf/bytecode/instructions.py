@@ -1,4 +1,4 @@
-"""Code objects to instructions and exception ranges: decoding only, no meaning."""
+"""Decode code objects to instructions and exception ranges; no semantics."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
 from depyf.quick_dataclass import dataclass
 
 _LARGEST_PREFIX = 0xFF_FFFF
-"""What may stand before the last byte of an argument."""
+"""Prefixes that hold the higher bytes of an argument."""
 
 
 class Instruction(NamedTuple):
     """One instruction with its prefixes folded in.
 
-    ``offset`` and ``end`` are byte offsets (``offset`` is that of the first EXTENDED_ARG, ``end`` lies
-    behind the inline caches); ``target`` is the byte offset that a jump goes to.
+    ``offset`` and ``end`` are byte offsets (``offset`` is that of the first EXTENDED_ARG, ``end`` is
+    after the inline caches); ``target`` is the byte offset of a jump's target.
     """
 
     offset: int
@@ -29,7 +29,7 @@ class Instruction(NamedTuple):
 
     @property
     def line(self) -> Optional[int]:
-        """The line that it was compiled from; ``None`` where the compiler gave none."""
+        """Return the line that it was compiled from; ``None`` where the compiler gave none."""
         return None if self.span is None else self.span.line
 
 
@@ -56,7 +56,7 @@ class Decoded:
 def decode(code: Code) -> Decoded:
     """Decode ``code`` as bytecode of the version that it was compiled for.
 
-    Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere, tables that are cut off).
+    Raises ``ValueError`` when the bytecode is malformed (unknown opcode, jump to nowhere, truncated tables).
     """
     check_facts(code)
     table = table_for(version_of(code))
@@ -108,12 +108,12 @@ def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction
 
 
 def line_of_offset(code: Code) -> Dict[int, int]:
-    """The line of every byte offset of ``code`` that has one."""
+    """Return the line of every byte offset of ``code`` that has one."""
     return {2 * unit: span.line for unit, span in enumerate(spans_of_units(code)) if span is not None}
 
 
 def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:
-    """The variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
+    """Decode the variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
     table = code.co_exceptiontable
     position = 0
 
@@ -136,7 +136,7 @@ def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:
 
 
 def _check_exception_ranges(code: Code, ranges: Sequence[ExceptionRange], starts: AbstractSet[int]) -> None:
-    """Ranges lie in the code, one behind the other, and go to instructions."""
+    """Check that ranges are inside the code, sorted and disjoint, and that their targets are instructions."""
     end = 0
     for entry in sorted(ranges, key=lambda entry: entry.start):
         if entry.start < end or entry.end > len(code.co_code):

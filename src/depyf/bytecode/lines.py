@@ -1,4 +1,4 @@
-"""Line tables: which line each instruction of a code object came from, and since 3.11 which columns."""
+"""Line tables: the line of each instruction of a code object, and since 3.11 its columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SpanRange = Tuple[int, int, Optional[Span]]
 
 
 def spans_of_units(code: Code) -> List[Optional[Span]]:
-    """The span of each code unit (two bytes); ``None`` where the compiler gave none."""
+    """Return the span of each code unit (two bytes); ``None`` where the compiler gave none."""
     spans: List[Optional[Span]] = [None] * (len(code.co_code) // 2 + 1)
     for start, end, span in span_ranges(code):
         first, last = start // 2, min(end // 2, len(spans))
@@ -35,13 +35,13 @@ def spans_of_units(code: Code) -> List[Optional[Span]]:
 
 
 def line_ranges(code: Code) -> Iterator[LineRange]:
-    """The entries of the line table of ``code``, in order of offsets."""
+    """Yield the entries of the line table of ``code``, in order of offsets."""
     for start, end, span in span_ranges(code):
         yield start, end, None if span is None else span.line
 
 
 def span_ranges(code: Code) -> Iterator[SpanRange]:
-    """The entries of the line table of ``code`` with all that it has, in order of offsets."""
+    """Yield the entries of the line table of ``code`` as spans, in order of offsets."""
     version = version_of(code)
     if version >= (3, 11):
         return _locations(code)
@@ -58,7 +58,7 @@ def _without_columns(ranges: Iterator[LineRange]) -> Iterator[SpanRange]:
 
 
 def _locations(code: Code) -> Iterator[SpanRange]:
-    """The format of CPython 3.11's Objects/locations.md."""
+    """Decode the format of CPython 3.11's Objects/locations.md."""
     table, line = code.co_linetable, code.co_firstlineno
     position, offset = 0, 0
 
@@ -106,7 +106,7 @@ def _locations(code: Code) -> Iterator[SpanRange]:
 
 
 def _line_deltas(table: bytes, line: int) -> Iterator[LineRange]:
-    """The format of CPython 3.10's Objects/lnotab_notes.txt: pairs of offset and line deltas, -128 for no line."""
+    """Decode CPython 3.10's Objects/lnotab_notes.txt: pairs of offset and line deltas, -128 for no line."""
     start = 0
     for position in range(0, len(table) - 1, 2):
         end, delta = start + table[position], _signed_byte(table[position + 1])
@@ -118,7 +118,7 @@ def _line_deltas(table: bytes, line: int) -> Iterator[LineRange]:
 
 
 def _lnotab(table: bytes, line: int, size: int) -> Iterator[LineRange]:
-    """The format up to 3.9: offset deltas (unsigned) and line deltas (signed), the last line goes on to the end."""
+    """Decode the format up to 3.9: unsigned offset deltas and signed line deltas; the last line goes to the end."""
     start = offset = 0
     for position in range(0, len(table) - 1, 2):
         advance = table[position]

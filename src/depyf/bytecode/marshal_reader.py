@@ -1,8 +1,8 @@
-"""Reads what any supported CPython's ``marshal`` wrote, code objects as ``PortableCode``.
+"""Read the ``marshal`` format of any supported CPython; code objects become ``PortableCode``.
 
-``marshal.loads`` reads the code objects of its own version only, makes objects that crash the interpreter out of
-malformed input, and believes every size that it reads. This reader checks all that it reads: whatever the bytes are,
-there is an answer or a ``ValueError``, in time and memory that grow with the number of bytes.
+``marshal.loads`` reads only code objects of its own version, makes objects that crash the interpreter from malformed
+input, and trusts every size. This reader checks its input: for any bytes it returns a value or raises ``ValueError``,
+in time and memory that grow with the number of bytes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from depyf.bytecode.code import PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
 
 DEEPEST = 400
-"""How deep objects may be nested. The compiler stops at 100 levels of indentation, which are two levels here each."""
+"""The limit on nesting. The compiler stops at 100 levels of indentation, each of which is two levels here."""
 
 LARGEST = 20
-"""How many times more objects there may be than bytes, when what is referred to counts each time (and ``ALWAYS``)."""
+"""The limit on objects per byte, counting each reference to an object (and ``ALWAYS``)."""
 
 ALWAYS = 100_000
 
 EQUAL_HASHES = 500
-"""How many items of a set or keys of a mapping may have one hash: each is compared with all those before it."""
+"""The limit on items of a set or keys of a mapping with one hash: each is compared with all before it."""
 
 _REMEMBERED = 0x80
 _LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
 _ABSENT = object()
 
 Parts = Generator[None, Any, Any]
-"""What reads an object that contains others: it yields to be sent the next one, and returns what it made."""
+"""The reader of an object that contains others: it yields to be sent the next one, and returns the object."""
 
 
 def read_marshal(data: bytes, version: Version) -> object:
-    """The object that CPython ``version`` wrote as ``data``. Raises ``ValueError`` when it is malformed."""
+    """Return the object that CPython ``version`` wrote as ``data``. Raises ``ValueError`` when it is malformed."""
     reader = _Reader(data, version)
     value = reader.value()
     if reader.position != len(data):
@@ -50,9 +50,9 @@ def read_marshal(data: bytes, version: Version) -> object:
 
 
 def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> PortableCode:
-    """``code`` and what is nested in it with qualified names, which code objects do not hold before 3.11.
+    """Return ``code`` with qualified names for it and its nested code objects, which have none before 3.11.
 
-    The code around holds those of functions, as what it gives to MAKE_FUNCTION; a class body holds its own. What is
+    The enclosing code has those of functions, as operands of MAKE_FUNCTION; a class body has its own. A name that is
     declared ``global`` has no prefix.
     """
 
@@ -70,10 +70,10 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
 
 
 class _Reader(ByteReader):
-    """The objects in the bytes, and those that later ones may refer to.
+    """Reads the objects in the bytes; keeps those that later ones may refer to.
 
-    ``count`` is the number of objects so far, those that are referred to counted in full: a few bytes can describe a
-    tuple of tuples of tuples that nobody could ever print.
+    ``count`` is the number of objects so far, with shared ones counted at each reference: a few bytes can describe a
+    tuple of tuples of tuples that is too large to print.
     """
 
     def __init__(self, data: bytes, version: Version) -> None:
@@ -85,8 +85,8 @@ class _Reader(ByteReader):
         self.most = LARGEST * len(data) + ALWAYS
 
     def value(self) -> Any:
-        """The next object. What contains others is read by a generator, which is sent one after the other: nesting
-        costs no stack."""
+        """Return the next object. Containers are read by generators, which are sent their items: nesting uses no call
+        stack."""
         open_ones: List[Tuple[Parts, int, int]] = []
         while True:
             found, parts, slot = self.begin()
@@ -103,13 +103,13 @@ class _Reader(ByteReader):
                     open_ones.pop()
                     self.remember(slot, found, self.count - before + 1)
                 else:
-                    break  # it wants another one
+                    break  # it needs another one
             if not open_ones:
                 return self.present(found)
 
     def begin(self) -> Tuple[object, Optional[Parts], int]:
-        """The next object if it contains no others, or a generator that wants its parts, with its slot for
-        references (-1 if it has none)."""
+        """Return the next object if it contains no others, or else a generator that is sent its parts, with its slot
+        for references (-1 if it has none)."""
         kind = self.byte()
         code = chr(kind & ~_REMEMBERED)
         self.count += 1
@@ -188,7 +188,7 @@ class _Reader(ByteReader):
             pairs.append((key, self.present((yield))))
 
     def frozendict(self) -> Parts:
-        """Python 3.15 has the type; before it there is nothing to stand for it."""
+        """Python 3.15 has the type; earlier versions have no replacement."""
         found = yield from self.mapping()
         make: Optional[Callable[[Any], Any]] = getattr(builtins, "frozendict", None)
         if make is None:

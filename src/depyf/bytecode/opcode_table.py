@@ -1,4 +1,4 @@
-"""The shape of a per-version opcode table; the tables themselves are generated data in ``tables/``."""
+"""The type of the per-version opcode tables; the tables themselves are generated data in ``tables/``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Version = Tuple[int, int]
 
 @dataclass(frozen=True)
 class OpcodeTable:
-    """Facts about one CPython version's bytecode; no meaning of any opcode."""
+    """Facts about one CPython version's bytecode; no semantics."""
 
     version: Version
     magic: bytes
@@ -33,7 +33,7 @@ class OpcodeTable:
     special_methods: List[str]
     """Names by the argument of LOAD_SPECIAL (3.14)."""
     common_constants: List[str]
-    """What LOAD_COMMON_CONSTANT (3.14) pushes, as it is written in Python."""
+    """The constants that LOAD_COMMON_CONSTANT (3.14) pushes, as Python expressions."""
     names: Dict[int, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,18 +41,18 @@ class OpcodeTable:
 
 
 def known_versions() -> List[Version]:
-    """The versions that have a table, oldest first."""
+    """Return the versions that have a table, oldest first."""
     names = [module.name for module in pkgutil.iter_modules(tables.__path__)]
     return sorted((int(name[2]), int(name[3:])) for name in names)
 
 
 def running_version() -> Version:
-    """The ``(major, minor)`` of the interpreter that runs us."""
+    """Return the ``(major, minor)`` of the running interpreter."""
     return sys.version_info[0], sys.version_info[1]
 
 
 def table_for(version: Optional[Version] = None) -> OpcodeTable:
-    """The opcode table of ``version`` (default: the running interpreter).
+    """Return the opcode table of ``version`` (default: the running interpreter).
 
     Raises ``NotImplementedError`` for a Python that has no table.
     """

@@ -1,9 +1,9 @@
-"""Parse source text to a tree, also where CPython's own parser is not safe in threads.
+"""Parse source text to a tree, also where CPython's own parser is not thread-safe.
 
-CPython 3.11.0 to 3.11.7 keeps one number for all threads while it makes the nodes of a tree (gh-106905). Making nodes
-may start the garbage collector, which may run Python code (``__del__``, callbacks of weak references), and so let
-another thread go on. If that thread makes a tree as well, the first one fails: ``SystemError: AST constructor recursion
-depth mismatch``. So a tree made here may fail one that the program makes at the same time.
+CPython 3.11.0 to 3.11.7 has one recursion counter for all threads while it makes the nodes of a tree (gh-106905).
+Making nodes may start the garbage collector, which may run Python code (``__del__``, callbacks of weak references),
+and so let another thread run. If that thread makes a tree as well, the first one fails: ``SystemError: AST constructor
+recursion depth mismatch``. So a tree made here may fail one that the program makes at the same time.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
 def parse(text: str, mode: str = "exec") -> object:
     """Return what ``ast.parse(text, mode=mode)`` returns, and raise what it raises.
 
-    Where that is not safe, wait (0.2 s at most) until no other thread is in the middle of ``ast.parse``, and begin anew
-    where another one came between. A program that calls ``compile`` with ``ast.PyCF_ONLY_AST`` by itself is not seen.
+    Where that is not safe, wait (0.2 s at most) until no other thread is inside ``ast.parse``, and retry where another
+    one interfered. A program that calls ``compile`` with ``ast.PyCF_ONLY_AST`` by itself is not seen.
     """
     if not NOT_SAFE:
         return ast.parse(text, mode=mode)
@@ -50,7 +50,7 @@ def parse(text: str, mode: str = "exec") -> object:
 
 
 def _converted(text: str, mode: str) -> object:
-    """Make the tree; a thread that is in here but not at its innermost frame is in the middle of that."""
+    """Make the tree. A thread is making one while this frame is not its innermost."""
     return compile(text, "<unknown>", mode, ast.PyCF_ONLY_AST, dont_inherit=True)
 
 
@@ -72,7 +72,7 @@ def _others_are_parsing() -> bool:
 
 
 def _is_parsing(frame: FrameType) -> bool:
-    """Whether Python code runs in the middle of a tree being made, which is what ``frame`` then runs in."""
+    """Return whether ``frame`` runs while a caller is making a tree."""
     caller: Optional[FrameType] = frame.f_back
     while caller is not None:
         if caller.f_code in _MAKES_TREES:

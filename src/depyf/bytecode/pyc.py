@@ -1,4 +1,4 @@
-"""``.pyc`` files: which version wrote one, what it says of its source, and the code object in it."""
+"""``.pyc`` files: the version that wrote one, its facts about its source, and its code object."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _HASH_BASED, _CHECKED = 1, 2
 
 
 class PycError(ValueError):
-    """A file that is no ``.pyc`` of a supported Python: says which file, and what is wrong with it."""
+    """Raised for a file that is no ``.pyc`` of a supported Python: names the file and the reason."""
 
 
 @dataclass(frozen=True)
 class Pyc:
-    """What a ``.pyc`` file holds. Either ``source_time`` and ``source_size`` are known, or ``source_hash`` is.
+    """The contents of a ``.pyc`` file. Either ``source_time`` and ``source_size`` are known, or ``source_hash`` is.
 
     ``checks_source``: whether an import compares the file with its source.
     """
@@ -39,17 +39,17 @@ class Pyc:
 
 
 def read_pyc(path: Union[str, os.PathLike[str]]) -> Pyc:
-    """The ``.pyc`` file at ``path``. Raises ``PycError`` when it is none, ``OSError`` when it can't be read."""
+    """Read the ``.pyc`` file at ``path``. Raises ``PycError`` when it is none, ``OSError`` when it can't be read."""
     return parse_pyc(Path(path).read_bytes(), os.fspath(path))
 
 
 def is_pyc(data: bytes) -> bool:
-    """Whether ``data`` begins as a ``.pyc`` file of a supported Python does."""
+    """Return whether ``data`` begins as a ``.pyc`` file of a supported Python does."""
     return data[:4] in _versions()
 
 
 def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
-    """What the bytes ``data`` of a ``.pyc`` file hold; ``name`` is for messages. Raises ``PycError``."""
+    """Parse the bytes ``data`` of a ``.pyc`` file; ``name`` is for messages. Raises ``PycError``."""
     if len(data) < 4:
         raise PycError(f"{name}: {len(data)} bytes are no .pyc file")
     version = _versions().get(data[:4])
@@ -74,13 +74,13 @@ def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
 
 @functools.lru_cache(maxsize=None)
 def _versions() -> Dict[bytes, Version]:
-    """From the magic number to the version: it was raised for each change up to the last release candidate, so that
-    all releases of a version have the same."""
+    """Return the version of each magic number. It changes up to the last release candidate, so all releases of a
+    version have the same."""
     return {table_for(version).magic: version for version in known_versions()}
 
 
 def _foreign(magic: bytes) -> str:
-    """What an unknown magic number says about the file."""
+    """Describe a file with an unknown magic number."""
     if magic[2:] != b"\r\n":
         return "no .pyc file: it does not begin with a magic number"
     number = int.from_bytes(magic[:2], "little")

@@ -1,8 +1,8 @@
-"""The order in which a constant set is gone through: it depends on the order in which its members were put in.
+"""The iteration order of a constant set: it depends on the order in which its members were added.
 
-``{8, 0}`` and ``{0, 8}`` are equal, and a loop over them is not: both hash to one place, and the first one has it. So
-for a set of numbers the order is part of what a program does. The hashes of texts, and before 3.12 that of ``None``,
-are other ones in every run, and so is the order of sets with such members: no program can rely on it.
+``{8, 0}`` and ``{0, 8}`` are equal, but loops over them differ: 8 and 0 collide, and the first one gets the slot. So
+for a set of numbers the order is observable. The hashes of strings, and before 3.12 that of ``None``, change from run
+to run, and so does the order of sets with such members: no program can rely on it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import itertools
 from typing import Any, FrozenSet, Iterable, List, Optional
 
 _SMALL = 6
-"""So many members can be tried in every order."""
+"""The limit on members for trying all orders."""
 
 _REPAIRS = 200
-"""So often an order is mended before it is given up."""
+"""The limit on repairs of an order before giving up."""
 
 
 def has_fixed_order(values: FrozenSet[object]) -> bool:
-    """Whether the order is the same one in every run: that of numbers, and of tuples of them."""
+    """Return whether the order is the same in every run: that of numbers, and of tuples of them."""
     return all(_is_fixed(value) for value in values)
 
 
@@ -30,9 +30,9 @@ def _is_fixed(value: object) -> bool:
 
 
 def display_order(values: FrozenSet[object]) -> Optional[List[Any]]:
-    """The members as a display must list them, so that the set is gone through in the order of ``values``.
+    """Return the members as a display must list them, so that the set has the iteration order of ``values``.
 
-    Where that order is no fixed one, the order of their texts, which is. ``None`` if no order was found.
+    Where that order is not fixed, return them in the order of their texts. ``None`` if no order was found.
     """
     texts = sorted(values, key=lambda value: (type(value).__name__, repr(value)))
     if not has_fixed_order(values):
@@ -45,8 +45,8 @@ def display_order(values: FrozenSet[object]) -> Optional[List[Any]]:
 
 
 def _repaired(order: List[object], wanted: List[object]) -> Optional[List[object]]:
-    """``order`` with members moved until it gives the wanted one: a member that comes too late was put aside by the one
-    in its place, and has to be put in before that."""
+    """Return ``order`` with members moved until it gives ``wanted``: a member that comes too late was displaced by the
+    one in its place, and has to be added before that."""
     order = list(order)
     for _ in range(_REPAIRS):
         got = _compiled(order)
@@ -59,9 +59,9 @@ def _repaired(order: List[object], wanted: List[object]) -> Optional[List[object
 
 
 def _compiled(members: List[Any]) -> List[object]:
-    """The order in which a set is gone through that the compiler made of a display of ``members``.
+    """Return the iteration order of the set that the compiler makes of a display of ``members``.
 
-    It puts them in anew when it merges equal constants, so that ``frozenset(members)`` may have another one.
+    It rebuilds the set when it merges equal constants, so that ``frozenset(members)`` may have another order.
     """
     elements: List[ast.expr] = [ast.Constant(value=member, kind=None) for member in members]
     test = ast.Compare(ast.Constant(value=None, kind=None), [ast.In()], [ast.Set(elements)])

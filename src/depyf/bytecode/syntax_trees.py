@@ -1,6 +1,6 @@
-"""Walks over syntax trees that take half the time of those in ``ast``: these look up every field of every node.
+"""Walk syntax trees in half the time of ``ast``, which looks up every field of every node.
 
-Operators and contexts are left out: they have nothing in them, and most trees share them.
+Operators and contexts are skipped: they have no children, and most trees share them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _Position = Tuple[int, int, Optional[int], Optional[int]]
 
 
 def _fields_of(cls: type) -> Tuple[str, ...]:
-    """Return the fields of a class of nodes that may hold nodes with something in them."""
+    """Return the fields of a node class that may contain nodes with children."""
     fields: Tuple[str, ...] = getattr(cls, "_fields", ())
     if cls.__name__ in ("Constant", "MatchSingleton"):
-        fields = ()  # what they hold is any object
+        fields = ()  # their value is any object
     known = _fields[cls] = tuple(field for field in fields if field not in _NO_NODES)
     return known
 
 
 def children(node: ast.AST) -> List[ast.AST]:
-    """Return the nodes right below ``node`` in the order of its fields, without operators and contexts."""
+    """Return the child nodes of ``node`` in the order of its fields, without operators and contexts."""
     cls = node.__class__
     fields = _fields.get(cls)
     if fields is None:
@@ -46,7 +46,7 @@ def children(node: ast.AST) -> List[ast.AST]:
 
 
 def walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """Return ``tree`` and all nodes below it, what is around before what is inside, as ``ast.walk`` does."""
+    """Return ``tree`` and all its descendants, parents before children, as ``ast.walk`` does."""
     todo: Deque[ast.AST] = deque([tree])
     while todo:
         node = todo.popleft()
@@ -55,7 +55,7 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Transformer(ast.NodeTransformer):
-    """As ``ast.NodeTransformer``, which changes the tree that it is given."""
+    """Like ``ast.NodeTransformer``, which changes its tree in place."""
 
     def __init__(self) -> None:
         self._methods: Dict[type, Callable[[ast.AST], object]] = {}
@@ -63,7 +63,7 @@ class Transformer(ast.NodeTransformer):
     if not TYPE_CHECKING:  # its type is that of ast.NodeTransformer
 
         def visit(self, node):
-            """Return what stands for ``node`` in the tree from now on."""
+            """Return the replacement of ``node``."""
             cls = node.__class__
             method = self._methods.get(cls)
             if method is None:
@@ -71,7 +71,7 @@ class Transformer(ast.NodeTransformer):
             return method(node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """``node`` with its children visited."""
+        """Return ``node`` with its children visited."""
         cls = node.__class__
         fields = _fields.get(cls)
         if fields is None:
@@ -101,7 +101,7 @@ class Transformer(ast.NodeTransformer):
 
 
 def fix_missing_locations(tree: ast.AST) -> None:
-    """Give each node without a location that of the node around it, as ``ast.fix_missing_locations`` does."""
+    """Give each node without a location that of its parent, as ``ast.fix_missing_locations`` does."""
     todo: List[Tuple[ast.AST, _Position]] = [(tree, (1, 0, 1, 0))]
     while todo:
         node, position = todo.pop()
