@@ -1,4 +1,4 @@
-"""Which blocks are arms of an expression: equal ones are no copies, but stand there as they were written.
+"""Find the blocks that are arms of an expression: equal arms are written in the source, not copied.
 
 x if a else y if b else x           both ``x`` are one block each, and the compiler may copy what uses them to both
 """
@@ -82,7 +82,7 @@ def _goes_on(before: Block, block: Block) -> bool:
 
 
 def leaves_operand(block: Block) -> bool:
-    """Whether the last thing that ``block`` does is to push a value, which the block that it jumps to takes."""
+    """Return whether ``block`` ends by pushing a value that its successor pops."""
     if not isinstance(block.term, Jump) or not block.ops:
         return False
     last = block.ops[-1]
@@ -90,7 +90,7 @@ def leaves_operand(block: Block) -> bool:
 
 
 def stands_alone(ops: List[Instr]) -> bool:
-    """Whether ``ops`` make one value and need none from before."""
+    """Return whether ``ops`` push one value and need no earlier ones."""
     depth = 0
     for instr in ops:
         takes, leaves = effect(instr.op, instr.arg)
@@ -101,14 +101,14 @@ def stands_alone(ops: List[Instr]) -> bool:
 
 
 def computes_alone(ops: List[Instr]) -> bool:
-    """Whether ``ops`` make one value that needs none from before, after they drop what an ``and`` or ``or`` has tested.
+    """Return whether ``ops`` push one value without earlier ones, after dropping the operand of an ``and`` or ``or``.
 
-    What only goes on with values from before (it makes a tuple of them) is no arm, but the use of one.
+    Code that only uses earlier values (it makes a tuple of them) is not an arm, but the use of one.
     """
     begin = next((index for index, instr in enumerate(ops) if instr.op is not Op.POP), len(ops))
     return stands_alone(ops[begin:])
 
 
 def comparable(instr: Instr) -> object:
-    """The argument of ``instr``: 1 and True are two constants."""
+    """Return a key for the argument of ``instr``: 1 and True are two constants."""
     return id(instr.arg) if instr.op is Op.CONST else instr.arg

@@ -5,9 +5,9 @@
     else:
         ...
 
-The compiler copies the end to every way that leads to it, from deep inside of loops and ``try`` statements, too. In a
-function each copy can be written as ``return``. Here all of them have to lead to one place behind all statements, and a
-statement that stands there for a while makes it one that no later stage copies.
+The compiler copies the end to every path that leads to it, even from inside of loops and ``try`` statements. In a
+function each copy can be written as ``return``. Here all of them have to join behind the last statement, and a
+temporary statement there keeps later stages from copying it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _returns_none(block: Block) -> bool:
 
 
 def without_mark(statements: List[ast.stmt]) -> Optional[List[ast.stmt]]:
-    """The statements without the mark; ``None`` if that does not stand behind all others."""
+    """Return the statements without the mark; ``None`` if it is not the last one."""
     kept = list(statements)
     while kept and (isinstance(kept[-1], ast.Return) or _is_mark(kept[-1])):
         kept.pop()
@@ -55,7 +55,7 @@ def _is_mark(node: ast.AST) -> bool:
 
 
 def returns_inside(statements: List[ast.stmt]) -> bool:
-    """Whether a ``return`` stands in any of the statements but the last."""
+    """Return whether any statement but the last contains a ``return``."""
     kept = statements[:-1] if statements and isinstance(statements[-1], ast.Return) else statements
     pending: List[ast.AST] = list(kept)
     while pending:

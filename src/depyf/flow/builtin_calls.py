@@ -1,10 +1,10 @@
-"""Calls of ``all``, ``any``, ``tuple`` and the like with a generator expression, which 3.14 writes twice.
+"""Calls of ``all``, ``any``, ``tuple`` and the like with a generator expression, which 3.14 compiles twice.
 
     all; COPY 1; SPECIAL all; IS; BRANCH false fallback     is it the builtin?
     POP; ... a loop over the generator ...                  then what it does, without calling it
     fallback: NULL; ... the generator ...; CALL             else the call
 
-Both do the same, and the call is what was written. The verifier sees both.
+Both do the same, and the call is in the source. The verifier sees both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from depyf.normal.ops import Op
 
 
 def undo_inlined_builtins(graph: FlowGraph) -> None:
-    """Take away the loops, and the tests of whether they may run."""
+    """Remove the loops, and the tests that guard them."""
     changed = False
     for block in graph.blocks.values():
         if _asks_for_builtin(block):

@@ -1,13 +1,13 @@
-"""Comprehensions whose loop stands in line (PEP 709, 3.12) become code objects of their own, as older versions have.
+"""Turn inlined comprehensions (PEP 709, 3.12) into code objects of their own, as in older versions.
 
 iterator                    LOAD xs; GET_ITER
-TAKE x ...; SWAP            the iteration variables are put aside, below the iterator
+TAKE x ...; SWAP            the iteration variables are saved, below the iterator
 BUILD list 0; SWAP 2
 1: FOR 2                    ... STORE x ... ADD list; JUMP 1
 2: SWAP; STORE x ...        and restored, below the result
 3: SWAP 2; POP; SWAP; STORE x ...; RERAISE      the same when the loop raises
 
-3.15 makes the iterator just before the loop, of what lies there until then.
+3.15 makes the iterator just before the loop; until then the iterable is in its place.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from depyf.flow.threaded_tests import undo_threaded_tests
 
 
 def undo_copies(graph: FlowGraph) -> None:
-    """All steps, in the order in which they build on each other."""
+    """Run all steps, in the order in which they build on each other."""
     undo_inlined_builtins(graph)
     undo_threaded_tests(graph)
     simplify_exception_groups(graph)
@@ -44,7 +44,7 @@ def undo_copies(graph: FlowGraph) -> None:
 
 
 def thread_jumps(graph: FlowGraph) -> None:
-    """Jumps to an empty block go where that block goes. An empty block stays where it alone shows that control
+    """Redirect jumps to an empty block to its successor. An empty block stays where it alone shows that control
     leaves a region on its way (``while True: try: ...``: the jump back lies outside of the ``try``)."""
     for block in list(graph.blocks.values()):
         for target in block.successors():

@@ -1,6 +1,6 @@
 """Undo the copies of short blocks: ``while`` tests at the top and at the bottom, short exits at every jump to them.
 
-Blocks are first cut where the common part begins, then blocks that are equal become one.
+Blocks are first cut where the common part begins, then equal blocks are merged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from depyf.normal.ops import Instr, Op, is_silent
 
 
 def split_constant_returns(graph: FlowGraph) -> None:
-    """``return <constant>`` becomes a block of its own, in no region: it can't raise, and it is copied freely."""
+    """Make ``return <constant>`` a block of its own, in no region: it can't raise, and it is copied freely."""
     for block in list(graph.blocks.values()):
         ops = block.ops
         if len(ops) >= 2 and ops[-1].op is Op.RETURN and ops[-2].op is Op.CONST:
@@ -44,7 +44,7 @@ def _find_implicit_returns(graph: FlowGraph) -> None:
 
 
 def split_loop_tests(graph: FlowGraph) -> bool:
-    """``while`` loops test at the top and, copied, at the bottom: cut both blocks where the copied test begins.
+    """Cut both blocks of a ``while`` test, which is copied from top to bottom, where the test begins.
 
     Returns whether anything was cut.
     """
@@ -65,8 +65,8 @@ def split_loop_tests(graph: FlowGraph) -> bool:
 
 
 def split_equal_tails(graph: FlowGraph) -> bool:
-    """Short ways out are copied to every jump to them: cut blocks that end in the same operations, on the same lines,
-    where these begin. Returns whether anything was cut."""
+    """Cut blocks that end in the same operations on the same lines where these begin: short exits are copied to every
+    jump to them. Returns whether anything was cut."""
     count = len(graph.blocks)
     groups: Dict[object, List[Block]] = {}
     for block in graph.blocks.values():
@@ -152,13 +152,13 @@ def _ways(term: Branch) -> Tuple[Test, int, int]:
 
 
 def join_equal_blocks(graph: FlowGraph) -> bool:
-    """Blocks with the same operations from the same lines, the same successors and the same region are one.
+    """Merge blocks with the same operations from the same lines, the same successors and the same region.
 
-    That closes ``while`` loops whose test stands at the top and again at the bottom, and takes back copied exits.
+    That closes ``while`` loops with a test at the top and at the bottom, and undoes copied exits.
     Returns whether any were joined.
 
-    In ``x if a else y if b else x`` both ``x`` are there as written: what computes a part of an expression is copied
-    with what uses it, so that copies of it go to different blocks at first, and with the test that leads to it.
+    In ``x if a else y if b else x`` both ``x`` are in the source: an operand is copied together with its use, so that
+    its copies have different successors at first, and with the test that leads to it.
     """
     count = len(graph.blocks)
     _Joiner(graph).run()
@@ -289,8 +289,8 @@ def _key(block: Block) -> object:
 
 
 def leaves_with_value(ops: List[Instr]) -> bool:
-    """Whether ``ops`` call what ends a ``with`` and then return a value from before that call: each ``return`` has such
-    a block of its own, which looks like the others (it has the line of the ``with``); only shorter ones are copies."""
+    """Return whether ``ops`` call the exit function of a ``with`` and then return an earlier value: each ``return`` has
+    its own such block, equal to the others (it has the line of the ``with``); only shorter ones are copies."""
     if ops[-1].op is not Op.RETURN:
         return False
     call = max((index for index in range(3, len(ops)) if _ends_with(ops, index)), default=None)
@@ -311,7 +311,7 @@ def _ends_with(ops: List[Instr], index: int) -> bool:
 
 
 def same_operation(one: Instr, two: Instr) -> bool:
-    """Whether two instructions do the same, wherever they stand."""
+    """Return whether two instructions do the same, at any offset."""
     return one.op is two.op and (
         one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
     )

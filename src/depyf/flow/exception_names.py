@@ -1,4 +1,4 @@
-"""Undo what the compiler adds for ``except E as name``: the ``name = None; del name`` behind every way out of the
+"""Undo what the compiler adds for ``except E as name``: the ``name = None; del name`` at every exit of the
 clause, and the region that does the same when the clause raises."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from depyf.normal.ops import Instr, Op
 
 
 def forget_exception_names(graph: FlowGraph) -> None:
-    """Take away what ``except E as name`` adds: the region whose handler is ``name = None; del name; reraise``."""
+    """Remove what ``except E as name`` adds: the region whose handler is ``name = None; del name; reraise``."""
     gone: Dict[Region, str] = {}
     for region in graph.regions():
         name = _forgets(graph.blocks[region.entry])

@@ -5,11 +5,11 @@
     else: LOAD y
           CALL 1; POP; RETURN None
 
-Copies have the lines of what they are copies of. The blocks that end in one are cut where it begins; equal blocks are
-joined in another step.
+Copies have the lines of their originals. The blocks that end in one are cut where it begins; equal blocks are joined
+in another step.
 
-3.10 copies exits of any length that begin with an instruction without a line: what adds to the keywords of a call, of
-which there are more than 15, and what drops the result of a chained comparison.
+3.10 copies exits of any length that begin with an instruction without a line: code that adds to the keywords of a call
+with more than 15, and code that drops the result of a chained comparison.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def split_exit_copies(graph: FlowGraph) -> bool:
 
 
 def join_returned_comparisons(graph: FlowGraph) -> None:
-    """``return a or b < c < d``: the last comparison returns by a copy, with a line of its own (3.8, 3.9); the way out
-    of the chain in its middle shows where the return stands."""
+    """Join ``return a or b < c < d``: the last comparison returns by a copy with its own line (3.8, 3.9); the exit in
+    the middle of the chain shows the line of the return."""
     for block in graph.blocks.values():
         if not isinstance(block.term, Branch):
             continue
@@ -73,8 +73,8 @@ def join_returned_comparisons(graph: FlowGraph) -> None:
 
 
 def join_returned_constants(graph: FlowGraph) -> None:
-    """``return a and b and (1 or c)``: what is left of the last operand is a constant and a jump to the return, in
-    whose place there is a copy of it (3.10 on). It returns for the same statement as the tests before it."""
+    """Join ``return a and b and (1 or c)``: the last operand is reduced to a constant and a jump to the return, which
+    is replaced by a copy of it (3.10 on). It returns for the same statement as the tests before it."""
     for block in graph.blocks.values():
         if not isinstance(block.term, Branch) or [(instr.op, instr.arg) for instr in block.ops[-1:]] != [(Op.COPY, 1)]:
             continue
@@ -98,7 +98,7 @@ def _same_operations(one: List[Instr], two: List[Instr]) -> bool:
 
 
 def join_returns_of_expression(graph: FlowGraph) -> None:
-    """What ``eval`` is given is one expression, which returns once: all its returns are copies of one."""
+    """Join all returns of ``eval`` code: it is one expression, which returns once."""
     if mode_of(graph.code) is not Mode.EVAL:
         return
     returning = [block for block in graph.blocks.values() if block.ops and block.ops[-1].op is Op.RETURN]
@@ -108,8 +108,8 @@ def join_returns_of_expression(graph: FlowGraph) -> None:
 
 
 def join_failed_chains(graph: FlowGraph) -> None:
-    """``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, and what follows is a
-    copy of the block that a failed second test leads to."""
+    """Join ``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, followed by a copy
+    of the block after a failed second test."""
     exits: Dict[object, Block] = {}
     for block in graph.blocks.values():
         if _is_exit(block):
@@ -134,8 +134,8 @@ def _tests_a_chain(block: Block) -> bool:
 
 
 def join_class_ends(graph: FlowGraph) -> None:
-    """What the compiler adds at the end of a class body has no line of its own: where it is copied, the copies have the
-    lines of what is before them."""
+    """Join the ends of a class body: the code that the compiler adds there has no line of its own, so its copies have
+    the lines of the code before them."""
     if graph.code.code.co_flags & inspect.CO_OPTIMIZED:
         return
     ends: Dict[object, Block] = {}

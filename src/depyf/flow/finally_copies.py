@@ -1,6 +1,6 @@
-"""Undo the copies of ``finally`` bodies: the compiler writes one for every way out of the ``try``, and one as handler.
+"""Undo the copies of ``finally`` bodies: the compiler emits one for every exit of the ``try``, and one as handler.
 
-The handler's is kept. What makes sure that a block is a copy of it is a walk through both in lockstep.
+The handler's is kept. A walk through both in lockstep checks that a block is a copy of it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Position = Tuple[int, int]
 
 
 def join_finally_copies(graph: FlowGraph) -> None:
-    """Replace every copy of a ``finally`` body by an empty block that says which region is left there.
+    """Replace every copy of a ``finally`` body by an empty block that records the region it leaves.
 
-    A body that holds a ``try``-``finally`` is recognised in its copies when that is joined in all of them.
+    A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them.
     """
     waiting = [region for region in graph.regions() if _is_finally(graph, region)]
     waiting.sort(key=lambda region: (len(graph.chain(region)), region.entry))

@@ -1,6 +1,6 @@
 """The flow graph: basic blocks with explicit ends, each in one protected region.
 
-Blocks are mutable while the steps of this layer undo what the compiler copied; the later layers only read.
+Blocks are mutable while the steps of this layer undo the compiler's copies; the later layers only read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Region:
-    """What guards a block: the handler's entry block, the stack depth kept, and whether LASTI is pushed."""
+    """A protected region: the handler's entry block, the stack depth kept, and whether LASTI is pushed."""
 
     entry: int
     depth: int
@@ -31,7 +31,7 @@ class Jump:
 
 
 class Test(enum.Enum):
-    """What a branch asks of the value that it takes."""
+    """The test that a branch makes of the value that it pops."""
 
     __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
 
@@ -120,7 +120,7 @@ class Block:
 
 
 def returns_constant(block: Block) -> bool:
-    """Whether ``block`` is ``return <constant>`` and nothing else."""
+    """Return whether ``block`` is ``return <constant>`` and nothing else."""
     return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN
 
 
@@ -203,7 +203,7 @@ class FlowGraph:
 
 
 def build(code: NormalCode) -> FlowGraph:
-    """The flow graph of ``code``; block ids follow the order of the bytecode."""
+    """Build the flow graph of ``code``; block ids follow the order of the bytecode."""
     ops = _with_guarded_tests(code.ops)
     leaders = {0}
     for index, instr in enumerate(ops):

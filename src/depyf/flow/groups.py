@@ -1,9 +1,9 @@
 """Undo what the compiler adds around the clauses of ``except*``, so that they look like those of ``except``.
 
 The handler keeps the group, a list and the rest of the group on the stack: ``exc; COPY 1; [] ; SWAP 2``. Each clause
-splits the rest (``CHECK_EXC_GROUP; COPY 1; BRANCH none``) and runs guarded by a handler that adds what was raised to
-the list. Behind the last clause ``PREP_RERAISE_STAR`` decides whether anything is left to raise. Here the list becomes
-a marker, the guards go, and the end only drops what is on the stack: the statement implies the rest.
+splits the rest (``CHECK_EXC_GROUP; COPY 1; BRANCH none``) and runs under a handler that adds its exception to the
+list. Behind the last clause ``PREP_RERAISE_STAR`` decides whether anything is left to raise. Here the list becomes a
+marker, these handlers are removed, and the end only pops the stack: the statement implies the rest.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _join_last_adds(graph: FlowGraph) -> None:
 
 
 def handles_groups(block: Block) -> bool:
-    """Whether ``block`` begins the handler of an ``except*`` that was rewritten."""
+    """Return whether ``block`` begins the handler of an ``except*`` that was rewritten."""
     return _starts(block.ops, (Op.PUSH_EXC, Op.COPY, Op.NULL, Op.SWAP))
 
 

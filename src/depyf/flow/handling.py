@@ -1,4 +1,4 @@
-"""Which exceptions are being handled where a block begins: the handlers that control is inside of."""
+"""The exceptions that are being handled at the start of each block: a forward data-flow analysis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Handling = Tuple[int, ...]
 
 
 def handling(graph: FlowGraph) -> Dict[int, Handling]:
-    """What is handled at the start of each block that can be reached."""
+    """Return the exceptions being handled at the start of each reachable block."""
     known: Dict[int, Handling] = {graph.entry: ()}
     todo: List[int] = [graph.entry]
     while todo:

@@ -1,4 +1,4 @@
-"""An order of the blocks in which every block comes behind its predecessors, back edges of loops aside."""
+"""Reverse postorder: every block comes after its predecessors, back edges of loops aside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Order:
 
 
 def order_blocks(graph: FlowGraph) -> Order:
-    """Depth-first; of the two ways out of a branch the one that falls through comes first in the result."""
+    """Return the blocks in reverse postorder; of a branch's successors the one that falls through comes first."""
     seen: Set[int] = {graph.entry}
     postorder: List[int] = []
 

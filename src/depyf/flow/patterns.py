@@ -1,7 +1,7 @@
-"""Finds ``match`` statements in the flow graph: the blocks of each pattern become the end of one block.
+"""Find ``match`` statements in the flow graph: the blocks of each pattern become the terminator of one block.
 
 A statement is a chain of cases. All but the last keep a copy of the subject on the stack for the next one; where a
-case fails, the next one begins. A chain that can't be read to its end is left as it is.
+case fails, the next one begins. A chain that can't be read to its end stays unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What lies on the stack while a pattern is tried, beside the parts of the subject."""
+"""The symbolic values on the stack while a pattern is tried, beside the parts of the subject."""
 
 from __future__ import annotations
 

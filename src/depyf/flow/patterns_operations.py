@@ -1,4 +1,4 @@
-"""What each operation does to the symbolic values of a pattern that is read."""
+"""The transfer functions of operations on the symbolic values of a pattern."""
 
 from __future__ import annotations
 

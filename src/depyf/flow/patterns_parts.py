@@ -1,4 +1,4 @@
-"""What is known about one value that a pattern is tried on, and the ``ast`` pattern that says it.
+"""The facts about one value that a pattern is tried on, and the ``ast`` pattern for them.
 
 The node classes of patterns exist from Python 3.10 on, so they are looked up when a pattern is made.
 """
@@ -13,7 +13,7 @@ from depyf.quick_dataclass import dataclass
 
 
 class NotAPattern(Exception):
-    """The bytecode at hand is not what the compiler makes of a pattern."""
+    """Raised when bytecode is not what the compiler emits for a pattern."""
 
 
 def _node(kind: str, **fields: object) -> ast.pattern:
@@ -173,7 +173,7 @@ class IsInstance(Fact):
 
 
 def literal(expr: ast.expr) -> ast.expr:
-    """``expr`` as patterns allow it: a complex number is a sum."""
+    """Return ``expr`` as patterns allow it: a complex number is a sum."""
     value = expr.value if isinstance(expr, ast.Constant) else None
     if not isinstance(value, complex) or (value.real == 0 and str(value.real) == "0.0"):
         return expr

@@ -1,8 +1,8 @@
-"""Reads one pattern from the flow graph by running its success path on symbolic values.
+"""Read one pattern from the flow graph by symbolic execution of its success path.
 
 The compiler makes a pattern of tests; each that fails jumps to a ladder of POPs that leads to the next case (or to the
-next alternative of an or-pattern). What the pattern takes apart stays on the stack; what it captures is rotated below
-and stored when all tests have passed. The pattern ends when the stack is as high as before.
+next alternative of an or-pattern). Unpacked values stay on the stack; captured values are rotated below them and
+stored when all tests have passed. The pattern ends when the stack has its initial height.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def _move(slots: List[int], instr: Instr) -> None:
 
 
 def same_tail(graph: FlowGraph, one: Position, two: Position) -> bool:
-    """Whether two positions are the same, or copies of the same short way out of the function."""
+    """Return whether two positions are the same, or copies of the same short exit of the function."""
     for _ in range(2 * len(graph.blocks)):
         if one == two:
             return True

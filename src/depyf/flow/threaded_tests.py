@@ -1,8 +1,8 @@
-"""Tests of values that 3.14 jumps over, because the test before has the same value and decides how they end.
+"""Undo the jump threading of 3.14: a test of a value skips the next test of the same value.
 
     a and b or c:   a; COPY 1; BRANCH false -> 2; POP; b; 1: COPY 1; BRANCH true -> 3; 2: POP; c; 3:
 
-A false ``a`` would go to 1, and from there to 2. Before 3.14 it did, and so it does again.
+Before 3.14 a false ``a`` went to 1, and from there to 2. This restores that.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Jumps that somebody wrote where control goes anyway: ``continue`` at the end of a loop's body, ``return`` at the end
-of a function, ``pass``. The bytecode is the same without them, but a jump has a place of its own in the source.
+"""Redundant jumps in the source: ``continue`` at the end of a loop's body, ``return`` at the end of a function, ``pass``.
+The bytecode is the same without them, but a jump has a place of its own in the source.
 """
 
 from __future__ import annotations
