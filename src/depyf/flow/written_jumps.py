@@ -1,4 +1,4 @@
-"""Redundant jumps in the source: ``continue`` at the end of a loop's body, ``return`` at the end of a function, ``pass``.
+"""Redundant jumps in the source: ``continue`` at the end of a loop body, ``return`` at the end of a function, ``pass``.
 The bytecode is the same without them, but a jump has a place of its own in the source.
 """
 

@@ -1,4 +1,4 @@
-"""Makers of ``ast`` expressions from operations and operands."""
+"""Build ``ast`` expressions from operations and operands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPARE: Dict[str, Type[ast.cmpop]] = {
 
 
 class Special(ast.Name):
-    """A name that is not looked up: what ``assert`` raises."""
+    """A name that is not looked up: the exception of ``assert``."""
 
 
 class CellName(ast.Name):
@@ -35,12 +35,12 @@ class TestedAgain(ast.BoolOp):
 
 
 def tested_again(expr: ast.expr) -> ast.expr:
-    """``expr``, whose value is now tested."""
+    """Return ``expr`` for use as a test."""
     return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
 
 
 def constant(expr: Optional[ast.expr]) -> object:
-    """The object that ``expr`` is a constant of; None for other expressions. Any object can be a constant here."""
+    """Return the object that ``expr`` is a constant of; None for others. Any object can be a constant here."""
     return expr.value if isinstance(expr, ast.Constant) else None
 
 
@@ -72,7 +72,7 @@ def chain_expression(chain: ChainTest) -> ast.expr:
 
 
 def negate(test: ast.expr) -> ast.expr:
-    """``not test``, as one would write it. Only for tests whose truth alone counts."""
+    """Return ``not test`` in idiomatic form. Only for tests whose truth alone is used."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -91,7 +91,7 @@ def _is_not(test: ast.expr) -> bool:
 
 
 def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
-    """``left and/or right``, flat where the left side is the same operator."""
+    """Return ``left and/or right``, flat where the left side has the same operator."""
     if type(right) is ast.BoolOp and type(right.op) is type(operator):
         right_values = right.values
     else:
@@ -136,7 +136,7 @@ _SLICES_ARE_CONSTANTS = any(type(value) is slice for value in compile("_[1:2]", 
 
 
 def is_writable(name: str) -> bool:
-    """Whether ``name`` can stand in a program and is read as exactly this name."""
+    """Return whether ``name`` is a valid identifier that is read as exactly this name."""
     return (
         name.isidentifier()
         and not keyword.iskeyword(name)
@@ -146,7 +146,7 @@ def is_writable(name: str) -> bool:
 
 
 def names_match(code_name: str, stored: str) -> bool:
-    """Whether a definition called ``code_name`` may be stored as ``stored`` (a private name is stored mangled)."""
+    """Return whether a definition called ``code_name`` may be stored as ``stored`` (private names are mangled)."""
     if code_name == stored:
         return True
     return (

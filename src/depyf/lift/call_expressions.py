@@ -1,4 +1,4 @@
-"""Calls as expressions, with unpacked displays taken apart."""
+"""Calls as expressions, with unpacked displays flattened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def call(exprs: Sequence[ast.expr], names: Tuple[str, ...]) -> ast.expr:
 
 
 def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr] = None) -> ast.Call:
-    """``f(*positional, **keywords)``, with displays taken apart."""
+    """Return ``f(*positional, **keywords)``, with displays flattened."""
     arguments: List[ast.expr]
     constants = iterable_constant(positional)
     if isinstance(positional, ast.Tuple):

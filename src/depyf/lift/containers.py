@@ -1,9 +1,8 @@
 """Lists and tuples that only move values around.
 
-Dynamo shuffles what lies on the stack through literal lists: it builds them, takes slices, stores into slices, extends
-and pops, and in the end calls with their elements. Such containers are followed element by element here, so that
-nothing of it is left in the source. Compiled source never needs this; lifting starts again with it (``Retry``) when
-an operation of that kind is met.
+Dynamo permutes the stack with literal lists: it builds them, takes slices, stores into slices, extends and pops, and
+in the end calls with their elements. Such containers are tracked element by element here, so that none of them appear
+in the source. Compiled source never needs this; lifting restarts with it (``Retry``) when it meets such an operation.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from depyf.lift.items import BoundMethod, Container, Copy, Function, Item, Marke
 
 
 def wanted() -> Retry:
-    """Raised where it turns out that containers must be followed. A new one each time: its traceback holds frames."""
+    """Return a new exception that restarts lifting with tracked containers (a traceback keeps frames alive)."""
     return Retry("containers", True)
 
 
 def parts(stack: List[Item]) -> Iterator[Union[Value, Copy, Function, Marker, Target]]:
-    """All items of a stack, those in containers included, each once, in the order of the stack."""
+    """Yield all items of a stack, those in containers included, each once, in the order of the stack."""
     seen: set[int] = set()
     todo = list(reversed(stack))
     while todo:
@@ -60,7 +59,7 @@ def holds_containers(stack: List[Item]) -> bool:
 
 
 def replaced(stack: List[Item], old: Item, new: Item) -> None:
-    """Put ``new`` in place of ``old`` everywhere on the stack."""
+    """Replace ``old`` with ``new`` everywhere on the stack."""
     seen: set[int] = set()
 
     def walk(items: List[Item]) -> None:
@@ -75,7 +74,7 @@ def replaced(stack: List[Item], old: Item, new: Item) -> None:
 
 
 def constant_key(item: Item) -> Union[int, slice, None]:
-    """The int or slice that ``item`` is a constant of; ``None`` otherwise."""
+    """Return the int or slice that ``item`` is a constant of; ``None`` otherwise."""
     expr = item.expr if isinstance(item, Value) else None
     number = _integer(expr)
     if number is not None:
@@ -101,7 +100,7 @@ def _is_none(expr: Optional[ast.expr]) -> bool:
 
 
 def as_display(container: Container, value_of: Callable[[Item], Value]) -> tuple[ast.expr, List[Value]]:
-    """The display expression of ``container`` and the values it evaluates, in order."""
+    """Return the display expression of ``container`` and the values it evaluates, in order."""
     values: List[Value] = []
     exprs: List[ast.expr] = []
     for element in container.elements:
@@ -121,7 +120,7 @@ def as_display(container: Container, value_of: Callable[[Item], Value]) -> tuple
 
 
 def references(stack: List[Item], container: Container) -> int:
-    """How many slots of the stack and of containers on it hold ``container``."""
+    """Return how many slots of the stack and of containers on it refer to ``container``."""
     count = 0
     seen: set[int] = set()
     todo = list(stack)

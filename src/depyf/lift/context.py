@@ -1,4 +1,4 @@
-"""What the blocks of one code object share while they are lifted."""
+"""The state that the blocks of one code object share while they are lifted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Decisions:
-    """What earlier attempts found out: where values have to be kept in temporaries. Grows with every retry."""
+    """The results of earlier attempts: where values need temporaries. Grows with every retry."""
 
     def __init__(self) -> None:
         self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
@@ -34,7 +34,7 @@ class Decisions:
 
 
 class Context:
-    """What the blocks of one code object share: counters, decisions."""
+    """The shared state of one code object: counters, decisions."""
 
     def __init__(
         self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Rule], *, places: bool

@@ -1,4 +1,4 @@
-"""Displays as expressions: made of their parts, extended, read again."""
+"""Displays as expressions: built, extended and read."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def add_to_display(display: ast.expr, kind: str, element: ast.expr, key: Optiona
 
 
 def elements(expr: ast.expr) -> List[ast.expr]:
-    """The elements of a tuple display or constant."""
+    """Return the elements of a tuple display or constant."""
     if isinstance(expr, ast.Tuple):
         return list(expr.elts)
     value = constant(expr)
@@ -144,7 +144,7 @@ def elements(expr: ast.expr) -> List[ast.expr]:
 
 
 def string_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
-    """A dict display with strings as keys."""
+    """Return the items of a dict display with strings as keys."""
     if not isinstance(expr, ast.Dict):
         raise ValueError("the keyword defaults of a function are no dict display")
     pairs: Dict[str, ast.expr] = {}

@@ -1,4 +1,4 @@
-"""The stacks with which blocks begin: what comes over each edge, and what becomes of values where edges meet."""
+"""The operand stacks at the entries of blocks: the stack on each edge, and the join of values where edges meet."""
 
 from __future__ import annotations
 

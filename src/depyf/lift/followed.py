@@ -1,4 +1,4 @@
-"""What operations do with a container that is followed element by element (see ``containers``)."""
+"""The operations on containers that are tracked element by element (see ``containers``)."""
 
 from __future__ import annotations
 

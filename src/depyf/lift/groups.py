@@ -1,4 +1,4 @@
-"""How the operations of ``except*`` lift, once the flow layer has taken away what the compiler adds."""
+"""Lift the operations of ``except*``, once the flow layer has removed the compiler's additions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies on the symbolic stack: values that are not evaluated yet, and markers for everything else."""
+"""The items of the symbolic stack: values that are not evaluated yet, and markers for everything else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"
 
 @dataclass(eq=False)
 class Value:
-    """An expression that stands for a value.
+    """An expression that represents a value.
 
     ``stable``: evaluating it later gives the same value, unobserved (constants, temporaries, fast locals until they are
     stored). ``silent``: no program can observe when it was evaluated, but it is another object each time (a display of
@@ -161,7 +161,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Import:
-    """What an IMPORT operation asked for."""
+    """The operands of an IMPORT operation."""
 
     name: str
     level: int
@@ -181,7 +181,7 @@ class Import:
 
 
 class ImportMarker(Marker):
-    """A module, or what is imported from it as ``name``."""
+    """A module, or the object imported from it as ``name``."""
 
     def __init__(self, request: Import, name: Optional[str] = None) -> None:
         super().__init__(Mark.MODULE if name is None else Mark.IMPORTED)
@@ -229,7 +229,7 @@ class Container:
 
 @dataclass(eq=False)
 class BoundMethod:
-    """A method of a container that was looked up and not called yet."""
+    """A method of a container that is loaded but not called yet."""
 
     container: Container
     name: str
@@ -243,7 +243,7 @@ Decision = Literal["spill", "spill_end", "spill_locals", "containers", "kept_res
 
 
 class Retry(Exception):
-    """Lifting has to start again with one more decision: values at ``offset`` must be kept in temporaries."""
+    """Raised to restart lifting with one more decision: values at ``offset`` must be kept in temporaries."""
 
     def __init__(self, kind: Decision, key: Union[int, bool, Tuple[int, int]]) -> None:
         super().__init__(f"{kind} {key}")

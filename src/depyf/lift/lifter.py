@@ -1,4 +1,4 @@
-"""Lifts a whole flow graph: decides which blocks make one node, and where values meet that need a variable."""
+"""Lift a whole flow graph: decide which blocks form one node, and which joined values need a variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a block that ends in a pattern lifts."""
+"""Lift a block that ends in a pattern."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulator: Simulator) -> None:
-    """Give ``node`` the terminator that a block with a pattern at its end stands for."""
+    """Set the terminator of ``node`` for a block that ends in a pattern."""
     item = simulator.pop()
     subject = None
     if isinstance(item, Marker) and item.kind is Mark.SUBJECT:

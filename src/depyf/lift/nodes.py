@@ -1,4 +1,4 @@
-"""What lifting produces: a graph of nodes, each a list of statements and one terminator.
+"""The result of lifting: a graph of nodes, each a list of statements and one terminator.
 
 Beside ``ast`` statements a node may hold marks, which say where a ``with`` begins or ends and where an exception
 starts or stops being handled. Structuring turns them into syntax.

@@ -1,4 +1,4 @@
-"""Branches that only compute a value or a condition become ``and``, ``or``, ``not``, ``if``-``else`` expressions.
+"""Turn branches that only compute a value or a condition into ``and``, ``or``, ``not``, ``if``-``else`` expressions.
 
 A node is *pure* if it has no statements and only adds to the stack that its predecessor left. The rules join a pure
 node with the single node before it; they are tried whenever a node is complete.

@@ -1,4 +1,4 @@
-"""Running recursive functions on trees that are nested deeper than the recursion limit.
+"""Run recursive functions on trees that are nested deeper than the recursion limit.
 
 ``a + b + c + ...`` with a thousand operands is a thousand levels deep, and printing, parsing and compiling a tree all
 recurse. The limit is raised only when it was hit, in a thread of its own that has the stack for it.
@@ -30,7 +30,7 @@ class _DeepThread(threading.Thread):
 
 
 def with_deep_stack(function: Callable[[], Result]) -> Result:
-    """``function()``; when it runs into the recursion limit, once more with a far higher one.
+    """Return ``function()``; if it hits the recursion limit, retry with a far higher one.
 
     ``function`` must be safe to start again. Raises ``DecompilationError`` when even the higher limit is too low.
     """

@@ -1,4 +1,4 @@
-"""What occurs in a tree, found in one quick walk, so that rewritings that have nothing to do are left out."""
+"""The contents of a tree, found in one walk, so that passes without work are skipped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Inventory:
 
 
 def take_inventory(tree: ast.AST) -> Inventory:
-    """The inventory of ``tree``."""
+    """Return the inventory of ``tree``."""
     names: Set[str] = set()
     plain = True
     shapes: Dict[type, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {}

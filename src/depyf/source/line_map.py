@@ -1,4 +1,4 @@
-"""Which line of the source belongs to which offset of the original bytecode."""
+"""Map offsets of the original bytecode to lines of the source."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _Named = TypeVar(
 
 
 def mangle(name: str, class_name: Optional[str]) -> str:
-    """What the compiler makes of ``name`` in the body of class ``class_name`` (``None``: outside of any class)."""
+    """Return ``name`` as the compiler mangles it in the body of class ``class_name`` (``None``: outside of classes)."""
     if class_name is None or not _is_private(name):
         return name
     stripped = class_name.lstrip("_")
@@ -49,7 +49,7 @@ def mangle(name: str, class_name: Optional[str]) -> str:
 
 
 def make_writable(tree: ast.Module) -> Tuple[ast.Module, Dict[str, str]]:
-    """``tree`` with writable names only, and the mapping from new names to the names in the bytecode."""
+    """Return ``tree`` with writable names only, and the mapping from new names to those in the bytecode."""
     renaming = _Renaming(tree, frozenset())
     result = renaming.visit(tree)
     if renaming.accidents:

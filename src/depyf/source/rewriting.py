@@ -11,7 +11,7 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 def replaced(node: Node, **fields: object) -> Node:
-    """A shallow copy of ``node`` with some fields replaced; ``node`` stays as it is."""
+    """Return a shallow copy of ``node`` with some fields replaced; ``node`` is unchanged."""
     clone = node.__class__.__new__(node.__class__)
     clone.__dict__.update(node.__dict__)
     clone.__dict__.update(fields)

@@ -15,7 +15,7 @@ def arguments(
     kw_defaults: Optional[Mapping[str, ast.expr]] = None,
     annotations: Optional[Mapping[str, ast.expr]] = None,
 ) -> ast.arguments:
-    """The parameter list of ``code``.
+    """Return the parameter list of ``code``.
 
     ``defaults`` belong to the last positional parameters, ``kw_defaults`` and ``annotations`` go by parameter name.
     The annotation of the returned value (``"return"``) is no part of ``ast.arguments``: the caller puts it into the
@@ -47,7 +47,7 @@ def arguments(
 
 
 def parameter_names(code: Code) -> Sequence[str]:
-    """The names of all parameters, in the order of ``co_varnames``: ``*args`` and ``**kwargs`` come last."""
+    """Return the names of all parameters, in the order of ``co_varnames``: ``*args`` and ``**kwargs`` come last."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     return code.co_varnames[:count]

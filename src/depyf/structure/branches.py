@@ -1,4 +1,4 @@
-"""``if`` statements: what belongs to which branch, and what stands behind."""
+"""``if`` statements: the nodes of each branch, and the join node behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements for any lifted graph: jumps that no syntax stands for go through a state variable.
+"""Statements for any lifted graph: jumps without syntax of their own go through a state variable.
 
 After Bahmann, Reissmann, Jahre, Meyer, "Perfect Reconstructability of Control Flow from Demand Dependence Graphs"
 (TACO 2015): loops are the strongly connected components, restructured to one entry and one way out; branches are
@@ -48,7 +48,7 @@ Written = Tuple[List[ast.stmt], Live]
 
 
 def dispatch(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
-    """The statements of a whole code object, whatever its jumps are.
+    """Return the statements of a whole code object, whatever its jumps are.
 
     Raises ``Unstructured`` where protected regions overlap or are left in a way that Python has no syntax for, and
     where a class or module body (whose variables others can see) would need a state variable.

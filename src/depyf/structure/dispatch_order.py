@@ -1,4 +1,4 @@
-"""The elements of a level in an order in which every one comes behind its predecessors, loops collapsed.
+"""Topological order of the elements of a level, with loops (strongly connected components) collapsed.
 
 Strongly connected components: Tarjan, "Depth-First Search and Linear Graph Algorithms" (1972), without recursion.
 """

@@ -1,4 +1,4 @@
-"""Makes plain statements of what the dispatcher wrote: drops empty branches and jumps that happen anyway."""
+"""Simplify the dispatcher's statements: drop empty branches and redundant jumps."""
 
 from __future__ import annotations
 

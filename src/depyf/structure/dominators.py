@@ -10,7 +10,7 @@ from typing import Callable, Dict, Iterable, List
 
 
 def immediate_dominators(entry: int, successors: Callable[[int], Iterable[int]]) -> Dict[int, int]:
-    """The immediate dominator of every node that can be reached from ``entry``; its own is itself."""
+    """Return the immediate dominator of every node reachable from ``entry``; that of ``entry`` is itself."""
     tree = _Tree(entry, successors)
     return tree.dominators()
 

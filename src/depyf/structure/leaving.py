@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def leaves(statements: List[ast.stmt]) -> bool:
-    """Whether the statements always end in return, raise, break or continue (False if that is not obvious)."""
+    """Return whether the statements always end in return, raise, break or continue (False if that is not obvious)."""
     if not statements:
         return False
     last = statements[-1]
@@ -42,7 +42,7 @@ def is_match(statement: ast.stmt) -> TypeGuard[ast.Match]:
 
 
 def fails(statement: ast.stmt) -> bool:
-    """Whether ``statement`` is ``assert False``."""
+    """Return whether ``statement`` is ``assert False``."""
     return (
         isinstance(statement, ast.Assert) and isinstance(statement.test, ast.Constant) and statement.test.value is False
     )
@@ -66,7 +66,7 @@ def _breaks(statements: List[ast.stmt]) -> bool:
 
 
 def always_matches(pattern: ast.pattern) -> bool:
-    """Whether a pattern of a ``match`` statement can't fail."""
+    """Return whether a pattern of a ``match`` statement can't fail."""
     if isinstance(pattern, ast.MatchAs):
         return pattern.pattern is None or always_matches(pattern.pattern)
     return isinstance(pattern, ast.MatchOr) and always_matches(pattern.patterns[-1])

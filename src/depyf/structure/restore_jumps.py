@@ -1,4 +1,4 @@
-"""Puts ``continue`` and ``pass`` statements back that were written where control goes anyway."""
+"""Restore redundant ``continue`` and ``pass`` statements of the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about a lifted graph that structuring needs: order, dominators, loops, what lies in which region."""
+"""Facts about a lifted graph that structuring needs: order, dominators, loops, the nodes of each region."""
 
 from __future__ import annotations
 

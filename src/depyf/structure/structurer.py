@@ -82,7 +82,7 @@ class Place:
 
 
 def structure(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
-    """The statements of a whole code object. Raises ``Unstructured``."""
+    """Return the statements of a whole code object. Raises ``Unstructured``."""
     return _Structurer(lifted, flow).run()
 
 

@@ -1,7 +1,7 @@
-"""What structuring raises."""
+"""The exception of structuring."""
 
 from __future__ import annotations
 
 
 class Unstructured(Exception):
-    """A jump has no structured form; says which."""
+    """Raised for a jump without structured form; names it."""
