@@ -16,7 +16,7 @@ _STATEMENT_ENDS = frozenset({Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR, Op.DELETE
 
 
 class Arms:
-    """The arms in ``graph`` as it is now, and what leads to them."""
+    """The arms in ``graph`` as it is now, and the tests that lead to them."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self._blocks, self._predecessors = graph.blocks, graph.predecessors()
@@ -26,7 +26,7 @@ class Arms:
         self._open: Set[int] = set()  # the blocks whose tests are looked for
 
     def tests_of(self, id: int) -> Optional[int]:
-        """A number for the tests that lead to block ``id``, if only tests on its own line do, else None.
+        """Return a number for the tests that lead to block ``id``, if only tests on its own line do, else None.
 
         The compiler copies an arm with its tests (those of ``while``): equal arms with different tests are no copies.
         """
@@ -44,7 +44,7 @@ class Arms:
         if [instr.op for instr in block.ops] == [Op.RETURN]:
             return None  # the value was computed before, in several ways
         if block.ops[0].op is Op.ADD:
-            return None  # the value is added to a display that was begun before
+            return None  # the value is added to an earlier display
         if block.ops[-1].op is Op.RAISE:
             return None  # the end of an ``assert``, which is copied to each of its tests
         line = block.ops[0].line

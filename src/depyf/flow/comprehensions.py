@@ -58,7 +58,7 @@ class _Loop:
     taken: Tuple[Tuple[str, str], ...]
     members: FrozenSet[int]
     ends: FrozenSet[int]
-    """What puts the variables back, after the loop and when it raises."""
+    """The operations that restore the variables, after the loop and when it raises."""
     below: int
     """How many values lie below its result and its iterator."""
     behind: int
@@ -72,7 +72,7 @@ class _Search:
         self.known_sources: Optional[List[List[int]]] = None
 
     def run(self) -> List[_Loop]:
-        """All comprehensions that are in no other one."""
+        """Return all outermost comprehensions."""
         found: List[_Loop] = []
         inside: Set[int] = set()
         for at, instr in enumerate(self.ops[:-2]):
@@ -85,7 +85,7 @@ class _Search:
         return found
 
     def _loop(self, build: int) -> Optional[_Loop]:
-        """The comprehension whose empty result is made at ``build``."""
+        """Return the comprehension whose empty result is made at ``build``."""
         ops = self.ops
         kind, count = ops[build].arg
         header = build + (3 if ops[build + 2].op in (Op.ITER, Op.AITER) else 2)
@@ -110,7 +110,7 @@ class _Search:
         return _Loop(start, build, header, kind, tuple(taken), frozenset(members), frozenset(ends), below, behind)
 
     def _takes(self, build: int) -> Tuple[int, List[Tuple[str, str]]]:
-        """Where the comprehension begins and the variables that it puts aside."""
+        """Return where the comprehension begins and the variables that it saves."""
         ops = self.ops
         if build and ops[build - 1].op is Op.SWAP:
             start = build - 1
@@ -124,7 +124,7 @@ class _Search:
         return build, []
 
     def _cleanup(self, handler: Optional[Handler], count: int) -> Set[int]:
-        """The operations of ``handler`` if it only puts ``count`` variables back."""
+        """Return the operations of ``handler`` if it only restores ``count`` variables."""
         if handler is None:
             return set()
         end = handler.target
@@ -137,7 +137,7 @@ class _Search:
         return set()
 
     def _members(self, header: int, exhausted: int, outer: Set[Optional[Handler]]) -> Optional[Set[int]]:
-        """The operations of the loop; None if it is left in another way than by its end."""
+        """Return the operations of the loop; None if it has another exit than its end."""
         members: Set[int] = set()
         todo = [header + 1]
         while todo:
@@ -157,11 +157,11 @@ class _Search:
         return members
 
     def _entered(self, members: Set[int], known: AbstractSet[int]) -> bool:
-        """Whether control comes to ``members`` from elsewhere than from ``known`` operations."""
+        """Return whether ``members`` have predecessors other than ``known`` operations."""
         return any(source not in known and source not in members for at in members for source in self._sources()[at])
 
     def _sources(self) -> List[List[int]]:
-        """The operations that control may come from, of each operation."""
+        """Return the predecessors of each operation."""
         if self.known_sources is None:
             sources = self.known_sources = [[] for _ in range(len(self.ops) + 1)]
             for at, instr in enumerate(self.ops):
@@ -174,12 +174,12 @@ class _Search:
         return self.known_sources
 
     def _behind(self, exhausted: int) -> int:
-        """Where control goes when the loop is exhausted: over the cleanup, where that stands in between."""
+        """Return the successor of the exhausted loop, behind the cleanup where that is in between."""
         instr = self.ops[exhausted]
         return instr.target if instr.op is Op.JUMP and instr.target is not None else exhausted
 
     def _restores(self, behind: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
-        """The operations that restore variables, from ``behind`` on; None if not all are restored.
+        """Return the operations that restore variables, from ``behind`` on; None if not all are restored.
 
         The compiler turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that what is done with
         the result may stand in between.
@@ -205,7 +205,7 @@ class _Search:
         return restores
 
     def _depths(self) -> Dict[int, int]:
-        """The depth of the stack before each operation."""
+        """Return the stack depth before each operation."""
         if self.known_depths is None:
             depths = self.known_depths = {}
             todo = [(0, 0)]
@@ -226,7 +226,7 @@ class _Search:
 
 
 def _operation(normal: NormalCode, loop: _Loop) -> Instr:
-    """The COMPREHENSION for ``loop``."""
+    """Return the COMPREHENSION for ``loop``."""
     ops = normal.ops
     build, header = ops[loop.build], ops[loop.header]
     assert header.target is not None
@@ -263,7 +263,7 @@ def _on_values(ops: Sequence[Instr], names: FrozenSet[str]) -> Tuple[Instr, ...]
 
 
 def _inside(instr: Instr, loop: _Loop) -> Instr:
-    """``instr`` as it stands in a code object of its own: it has the loop's handlers only."""
+    """Return ``instr`` for a code object of its own: with the loop's handlers only."""
     handler = instr.handler
     if handler is not None:
         own = handler.target in loop.members

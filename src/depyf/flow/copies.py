@@ -69,7 +69,7 @@ def thread_jumps(graph: FlowGraph) -> None:
 
 
 def _lies_between(graph: FlowGraph, block: Block, middle: Block, beyond: Block) -> bool:
-    """Whether the way from ``block`` to ``beyond`` leaves and enters the same regions without ``middle``."""
+    """Return whether the path from ``block`` to ``beyond`` leaves and enters the same regions without ``middle``."""
     if middle.region in (block.region, beyond.region):
         return True
     inside, outside = (*graph.chain(block.region), None), (*graph.chain(middle.region), None)

@@ -94,7 +94,7 @@ def split_equal_tails(graph: FlowGraph) -> bool:
 
 
 def _behind_empty(graph: FlowGraph, target: int) -> int:
-    """Where a jump to ``target`` leads: an empty block in between shows that a region is left on the way."""
+    """Return the destination of a jump to ``target``: an empty block in between shows that a region is left."""
     block, seen = graph.blocks[target], {target}
     while not (block.ops or block.leaves) and isinstance(block.term, Jump) and block.term.target not in seen:
         block = graph.blocks[block.term.target]
@@ -109,11 +109,11 @@ def _way_out(graph: FlowGraph, blocks: List[Block]) -> int:
 
 
 _TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR})
-"""How a statement ends whose value is computed in several ways."""
+"""The ends of statements whose value is computed on several paths."""
 
 
 def _common_tail(one: Block, two: Block) -> int:
-    """How many operations that only return or store a value both blocks end in, the same on the same lines."""
+    """Return the length of the common tail, on the same lines, that only returns or stores a value."""
     common = 0
     while common < min(len(one.ops), len(two.ops)):
         mine, theirs = one.ops[-1 - common], two.ops[-1 - common]
@@ -146,7 +146,7 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
 
 
 def _ways(term: Branch) -> Tuple[Test, int, int]:
-    """The test and where it leads if it holds and if it does not, whichever of the two is the jump."""
+    """Return the test and its successors if it holds and if it does not, whichever is the jump."""
     true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
     return term.test, true, false
 
@@ -167,7 +167,7 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
 
 
 class _Joiner:
-    """Joins equal blocks, then what has become equal by that: the blocks before them."""
+    """Joins equal blocks, then the predecessors that have become equal by that."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.graph, self.arms, self.handled = graph, Arms(graph), handling(graph)
@@ -211,7 +211,7 @@ class _Joiner:
             changed = {id for id in changed & self.candidates if id in self.graph.blocks}
 
     def _regrouped(self, changed: Set[int]) -> List[List[int]]:
-        """The groups of equal blocks, in their order, that these blocks are in now."""
+        """Return the groups of equal blocks, in order, that these blocks are in now."""
         touched: Dict[object, None] = {}
         for id in sorted(changed, key=self.place.__getitem__):
             old = self.keys.pop(id, None)
@@ -227,7 +227,7 @@ class _Joiner:
         return [sorted(self.groups[key], key=self.place.__getitem__) for key in touched if len(self.groups[key]) > 1]
 
     def _merged(self, group: List[int]) -> Dict[int, int]:
-        """Which of the equal blocks are copies, and of which others; what goes to the same use is none."""
+        """Return the copies among equal blocks, each with its original; operands of the same use are no copies."""
         kept: List[int] = []
         merged: Dict[int, int] = {}
         for id in group:
@@ -243,7 +243,7 @@ class _Joiner:
         return merged
 
     def _redirect(self, old: int, new: int) -> Set[int]:
-        """Let what goes to ``old`` go to ``new``; the blocks that do."""
+        """Redirect the edges to ``old`` to ``new``; return their source blocks."""
         sources = {id for id in self.sources.pop(old) if id in self.graph.blocks}
         for id in sources:
             self.graph.blocks[id].redirect(old, new)
@@ -264,7 +264,7 @@ def _alike(graph: FlowGraph) -> Set[int]:
 
 
 def _key(block: Block) -> object:
-    """What blocks that are copies of each other have in common; ``None`` for a block that is never a copy."""
+    """Return a key that is equal for copies of a block; ``None`` for a block that is never a copy."""
     ops = block.ops
     if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
@@ -305,7 +305,7 @@ def leaves_with_value(ops: List[Instr]) -> bool:
 
 
 def _ends_with(ops: List[Instr], index: int) -> bool:
-    """Whether the operation at ``index`` calls an exit method with three times None."""
+    """Return whether the operation at ``index`` calls an exit method with three None."""
     arguments = [(instr.op, instr.arg) for instr in ops[index - 3 : index]]
     return ops[index].op is Op.CALL and arguments == [(Op.CONST, None)] * 3
 

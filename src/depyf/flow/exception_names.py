@@ -40,7 +40,7 @@ def _bound_exceptions(graph: FlowGraph) -> Set[object]:
 
 
 def _forgets(block: Block) -> Optional[str]:
-    """The name, if ``block`` is ``CONST None, STORE name, DELETE name, RERAISE``."""
+    """Return the name, if ``block`` is ``CONST None, STORE name, DELETE name, RERAISE``."""
     ops = block.ops
     if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE, Op.RERAISE]:
         return None
@@ -83,7 +83,7 @@ def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names:
 
 
 def _is_forgetting(ops: List[Instr], names: Set[object]) -> bool:
-    """Whether ``ops`` are ``CONST None, STORE name, DELETE name``."""
+    """Return whether ``ops`` are ``CONST None, STORE name, DELETE name``."""
     if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE] or ops[0].arg is not None:
         return False
     return ops[1].arg == ops[2].arg and ops[1].arg in names

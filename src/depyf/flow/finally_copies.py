@@ -60,7 +60,7 @@ class _Joiner:
         return True
 
     def _exits(self, region: Region) -> Dict[int, List[int]]:
-        """Targets of the normal edges that leave ``region``, and the blocks that they come from."""
+        """Return the targets of the normal edges that leave ``region``, each with its source blocks."""
         inside = set(self.inside.get(region, ()))
         targets: Dict[int, List[int]] = {}
         for id in sorted(inside):
@@ -70,8 +70,8 @@ class _Joiner:
         return targets
 
     def _leave(self, region: Region, copy: int, continuation: Optional[Position], sources: List[int]) -> None:
-        """Edges from ``sources`` to the copy go to a new block instead, and from there to what follows the copy."""
-        # Without an end that is reached, the handler's version says where control goes.
+        """Redirect edges from ``sources`` to the copy to a new block, which leads to the copy's successor."""
+        # Without a reachable end, the handler's version says where control goes.
         term: Term = End() if continuation is None else Jump(self._split(continuation))
         target = self.graph.new_block([], term, self.graph.outer(region))
         target.leaves = (region,)
@@ -80,7 +80,7 @@ class _Joiner:
             self.graph.blocks[id].redirect(copy, target.id)
 
     def _split(self, position: Position) -> int:
-        """The block that begins at ``position``."""
+        """Return the block that begins at ``position``."""
         id, index = position
         if index == 0:
             return id
@@ -161,7 +161,7 @@ class _CopyMatch:
         self.regions: Set[Tuple[Region, Region]] = set()
 
     def run(self, copy: int) -> bool:
-        """Whether there is a copy that starts at block ``copy``."""
+        """Return whether a copy starts at block ``copy``."""
         self.todo.append(((self.region.entry, 1), (copy, 0), 0))
         while self.todo:
             if not self._walk(*self.todo.pop()):
@@ -245,7 +245,7 @@ class _CopyMatch:
             self.todo.append(((term.body, 0), (copy.body, 0), nested))
             self.todo.append(((term.exhausted, 0), (copy.exhausted, 0), nested))
             return term.async_ == copy.async_
-        # Both leave for a finally body around them that doesn't let them go on.
+        # Both enter an enclosing finally body that never ends normally.
         ends = isinstance(term, End) and isinstance(copy, End) and not block.ops and not other.ops
         left = [one for one, two in zip(block.leaves, other.leaves) if one == two or (one, two) in self.regions]
         return ends and len(left) == len(block.leaves) == len(other.leaves)
@@ -257,7 +257,7 @@ class _CopyMatch:
         return self._same_tail(self.continuation, position)
 
     def _same_tail(self, first: Position, second: Position) -> bool:
-        """Whether two positions are the same place, or copies of the same short way out."""
+        """Return whether two positions are the same, or copies of the same short exit."""
         while True:
             first, second = self._normal(first), self._normal(second)
             if first == second:

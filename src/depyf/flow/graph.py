@@ -33,7 +33,7 @@ class Jump:
 class Test(enum.Enum):
     """The test that a branch makes of the value that it pops."""
 
-    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
+    __hash__ = object.__hash__  # that of enumerations is written in Python, and several times slower
 
     TRUTH = "truth"
     NONE = "none"
@@ -82,7 +82,7 @@ class Block:
     jumps_from: int = -1
 
     def extent(self) -> int:
-        """The last offset that belongs to the block, jumps that were threaded away included."""
+        """Return the last offset that belongs to the block, including jumps that were threaded away."""
         last = self.ops[-1].offset if self.ops else -1
         term = self.term
         end = term.offset if isinstance(term, Jump) else -1 if isinstance(term, End) else term.instr.offset
@@ -99,7 +99,7 @@ class Block:
         return ()
 
     def offset(self) -> int:
-        """Where the block begins in the bytecode; -1 for blocks that were made up."""
+        """Return the bytecode offset of the block; -1 for synthetic blocks."""
         if self.ops:
             return self.ops[0].offset
         if isinstance(self.term, Jump):
@@ -151,11 +151,11 @@ class FlowGraph:
         return block
 
     def outer(self, region: Region) -> Optional[Region]:
-        """The region that guards the handler of ``region``."""
+        """Return the region that covers the handler of ``region``."""
         return self.blocks[region.entry].region
 
     def chain(self, region: Optional[Region]) -> Tuple[Region, ...]:
-        """``region`` and the ones around it, innermost first."""
+        """Return ``region`` and its enclosing regions, innermost first."""
         chain: List[Region] = []
         while region is not None and region not in chain:
             chain.append(region)
@@ -166,13 +166,13 @@ class FlowGraph:
         return {block.region for block in self.blocks.values() if block.region is not None}
 
     def all_successors(self, block: Block) -> Tuple[int, ...]:
-        """Normal successors, then the handler."""
+        """Return the normal successors, then the handler."""
         if block.region is None:
             return block.successors()
         return (*block.successors(), block.region.entry)
 
     def predecessors(self) -> Dict[int, List[int]]:
-        """Normal predecessors of each block (a block that jumps twice to the same place counts twice)."""
+        """Return the normal predecessors of each block (a block that jumps twice to the same place counts twice)."""
         result: Dict[int, List[int]] = {id: [] for id in self.blocks}
         for block in self.blocks.values():
             for successor in block.successors():
@@ -190,7 +190,7 @@ class FlowGraph:
         self.blocks = {id: block for id, block in self.blocks.items() if id in reached}
 
     def listing(self) -> str:
-        """For people who debug the decompiler."""
+        """Return a listing for debugging the decompiler."""
 
         def lines() -> Iterator[str]:
             for block in self.blocks.values():

@@ -76,7 +76,7 @@ class PatternReader:
         self.unlike = unlike
 
     def read(self) -> Reading:
-        """Raises ``NotAPattern`` when the operations are none."""
+        """Read the pattern. Raises ``NotAPattern`` when the operations are none."""
         while len(self.stack) > self.base:
             target = self._step()
             if target is not None:
@@ -87,7 +87,7 @@ class PatternReader:
     # --- control -----------------------------------------------------------------------------------------------
 
     def _step(self) -> Optional[int]:
-        """Run one operation; the block to go on with if the current one ended."""
+        """Run one operation; return the next block if the current one ended."""
         if self.index < len(self.block.ops):
             instr = self.block.ops[self.index]
             self.index += 1
@@ -141,7 +141,7 @@ class PatternReader:
         alternative.following = rest
 
     def _ladder(self, target: int, height: int, floor: int) -> Tuple[Position, int]:
-        """Where the POPs behind a failed test lead to, and how high the stack is there."""
+        """Return where the POPs behind a failed test lead to, and the stack height there."""
         position = self._settle((target, 0))
         while height > floor:
             ops = self.graph.blocks[position[0]].ops
@@ -152,7 +152,7 @@ class PatternReader:
         return position, height
 
     def _settle(self, position: Position) -> Position:
-        """Go on through jumps, but not out of the region."""
+        """Follow jumps, but not out of the region."""
         seen = set()
         while position[0] not in seen:
             block = self.graph.blocks[position[0]]
@@ -167,13 +167,13 @@ class PatternReader:
     # --- the stack ---------------------------------------------------------------------------------------------
 
     def pop(self) -> Item:
-        """Take the top. Raises ``NotAPattern`` when that is not the pattern's to take."""
+        """Pop the top. Raises ``NotAPattern`` when it is not the pattern's."""
         if len(self.stack) <= self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack.pop()
 
     def peek(self, depth: int) -> Item:
-        """The item that is the ``depth``-th from the top."""
+        """Return the ``depth``-th item from the top."""
         if len(self.stack) - depth < self.floor:
             raise NotAPattern("more than the subject is used")
         return self.stack[-depth]

@@ -70,7 +70,7 @@ def _alone(graph: FlowGraph, block: Block) -> Block:
 
 
 def _value_test(block: Block) -> Optional[Branch]:
-    """The branch at the end of ``block``, if it tests a value that stays on the stack."""
+    """Return the branch at the end of ``block``, if it tests a value that stays on the stack."""
     term = block.term
     if type(term) is not Branch or term.test is not Test.TRUTH or not block.ops:
         return None

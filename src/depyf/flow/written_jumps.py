@@ -118,7 +118,7 @@ def _left(ops: Tuple[Instr, ...]) -> int:
 
 
 def _busy(ops: Tuple[Instr, ...]) -> Iterator[Span]:
-    """The places of all that does more than jump."""
+    """Yield the places of all operations that do more than jump."""
     before: Optional[Span] = None
     for instr in ops:
         span = instr.span
