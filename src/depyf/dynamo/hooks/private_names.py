@@ -4,8 +4,8 @@ code uses the row (``CACHE_ENTRY_LIST.find()``) and never spells PyTorch's name 
 ``tools/show/show_private_names.py`` prints the table with what is present and what uses it.
 
 ``since`` and ``until`` are the first and the last release with the name, as far as depyf supports it (2.2 and later).
-They were tested with 2.2.2, 2.4.1, 2.7.1, 2.13.0 and 2.15.0 (``docs/compatibility.md``), and not in between. Names in code that PyTorch
-generates or in its log are in ``torch_trace``, and settings with a public name are not rows.
+They were tested with 2.2.2, 2.4.1, 2.7.1, 2.13.0 and 2.15.0 (``docs/compatibility.md``), and not in between. Names in
+code that PyTorch generates or in its log are in ``torch_trace``, and settings with a public name are not rows.
 """
 
 from __future__ import annotations
