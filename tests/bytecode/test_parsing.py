@@ -18,7 +18,10 @@ PACKAGE = Path(parsing.__file__).resolve().parents[1]
 
 THREADS = """
 import ast, gc, sys, threading
+from depyf.bytecode import parsing
 from depyf.bytecode.parsing import parse
+
+parsing._PAUSES = 1_000_000  # on a busy machine a thread may be in the middle for longer than 0.2 s
 
 TEXT = "\\n".join(f"def f{i}(x): return (x + {i}) * ([a for a in x if a] if x else {{1: (2, [3])}})" for i in range(60))
 gc.set_threshold(200)

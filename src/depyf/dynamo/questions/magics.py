@@ -13,6 +13,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from depyf.answers.lookup import Why
+from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.prepare import prepare_debug
 from depyf.dynamo.questions.why import why
 
@@ -57,7 +58,7 @@ class DepyfMagics(Magics):
 
     def _why(self, expression: str) -> Why:
         try:
-            call = ast.parse(expression, mode="eval").body
+            call = parse(expression, "eval").body
         except SyntaxError as error:
             raise UsageError(f"%depyf why: {expression}: {error.msg}") from None
         if not isinstance(call, ast.Call):
