@@ -28,10 +28,10 @@ def test_a_pattern_is_compiled_when_it_is_used(monkeypatch: Any) -> None:
 
 def test_each_pattern_of_depyf_can_be_compiled() -> None:
     for module in pkgutil.walk_packages(depyf.__path__, "depyf."):
-        if "dynamo" not in module.name and "__main__" not in module.name:
+        if not any(part in module.name for part in ("dynamo", "integrations", "__main__")):  # these import PyTorch
             importlib.import_module(module.name)
     cls: Any = lazy_pattern.re_compile
-    patterns = [each for each in gc.get_objects() if isinstance(each, cls)]
+    patterns = [each for each in gc.get_objects() if type(each) is cls]  # others may have a hostile __class__
     assert len(patterns) > 50
     for each in patterns:
         assert isinstance(each.pattern, (str, bytes))

@@ -127,7 +127,10 @@ def test_what_never_ends_is_reported_while_it_runs_and_when_it_was_killed(tmp_pa
     variables = environment(DEPYF_DUMP="dump")
     watch = [sys.executable, "-m", "depyf", "report", "dump", "--watch", "0.2"]
     with open(tmp_path / "said.txt", "w") as said:
+        # Tests that run in the background ignore SIGINT, and what they start would inherit that.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         watching = subprocess.Popen(watch, cwd=tmp_path, env=environment(), stdout=said, stderr=said)
+        signal.signal(signal.SIGINT, before)
         server = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.DEVNULL)
     try:
         page, deadline = tmp_path / "dump" / "index.html", time.monotonic() + 120
