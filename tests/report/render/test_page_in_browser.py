@@ -100,7 +100,6 @@ def test_a_line_of_a_kernel_leads_back_to_the_source(chromium: Any, pages: Dict[
         assert lit(page, "source-code") == [12, 13, 17]
         assert "Your code" in page.inner_text(".details")
         page.click(".details >> text=train.py:13")
-        page.wait_for_function("() => location.hash.startsWith('#source/f0/13')")
         page.wait_for_function("() => document.querySelectorAll('#source-code .line.hit').length === 1")
         assert lit(page, "source-code") == [13]
 
