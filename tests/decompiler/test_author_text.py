@@ -558,6 +558,13 @@ def passes_beside_a_return_in_with(a, b, c, d):
         d(f)
     return c
 
+def returns_a_list_in_with(a, b, c):
+    with a(b), c as d:
+        for e in d:
+            if e:
+                return [e]
+        return b(d) or d
+
 def not_before_in(a, b, c):
     if not b or not a in c:
         return c

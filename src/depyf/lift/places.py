@@ -7,7 +7,7 @@ means the same without them.
 from __future__ import annotations
 
 import ast
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Tuple, cast
 
 from depyf.bytecode.lines import Span
 from depyf.bytecode.syntax_trees import children, walk
@@ -172,7 +172,19 @@ def _start(statement: ast.stmt) -> Optional[Start]:
         value = statement.value if isinstance(statement, ast.Return) else None
         if place is not None and isinstance(value, ast.Constant) and place == place_of(value):
             return _before(place, len("return "))._replace(exact=True)
+        if value is not None and _is_of_with(place_of(statement), first_place(value)):
+            return _before(cast(Span, first_place(value)), len("return "))
     return None if place is None else Start(place.line, place.column)
+
+
+def _is_of_with(own: Optional[Span], value: Optional[Span]) -> bool:
+    """Return whether the place of a ``return`` is that of a ``with`` around it, whose exit methods are called before.
+
+    It is another line, and the value is further to the right than one in parentheses on the next line would be.
+    """
+    if own is None or value is None or own.column is None or value.column is None or own.line == value.line:
+        return False
+    return own.line > value.line or own.end_line < value.line or value.column - own.column > len("return ")
 
 
 def _before(place: Span, count: int) -> Start:
