@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Dict
 
@@ -161,7 +162,8 @@ def test_a_coroutine_function_is_checked_when_it_has_run() -> None:
         compiled(times)(torch.ones(2), 2)
 
     with pytest.raises(depyf.ExpectationError, match="1 graph, expected 0"):
-        asyncio.run(compiles())
+        with ThreadPoolExecutor(1) as pool:  # tests in a browser leave a running loop in this thread
+            pool.submit(lambda: asyncio.run(compiles())).result()
 
 
 def generator() -> Any:
