@@ -5,7 +5,7 @@ has 250 of these classes. Here a method is compiled when it is first called. A f
 checker only, so that its objects are made three times as fast.
 
 Everything else is that of the standard library, ``fields``, ``replace`` and ``asdict`` included. Results of public
-functions keep the standard decorator: their users are told when they set an attribute.
+functions keep the standard decorator: setting an attribute raises there.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import BinaryIO, Callable, List, cast
 
 from depyf.asynchronous import synchronous
@@ -60,3 +61,18 @@ def path_inside(directory: str, name: str) -> str:
 def no_follow() -> int:
     """Return the flag for ``os.open`` that refuses a symbolic link; 0 where the system has none."""
     return getattr(os, "O_NOFOLLOW", 0)
+
+
+def write_whole(path: str, text: str) -> None:
+    """Write ``text`` to the file at ``path``, or leave what is there as it is. Raises ``OSError``."""
+    data = text.encode("utf-8", "backslashreplace")
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: there is nothing to replace
+        Path(path).write_bytes(data)
+        return
+    part = Path(f"{path}.{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    finally:
+        if part.exists():
+            part.unlink()

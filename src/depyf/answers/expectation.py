@@ -16,8 +16,9 @@ Number = Union[int, range]
 SKIPPED = "skipped"
 """The cause of fallbacks in which there was nothing to compile: they are not counted (docs/glossary.md)."""
 
-_WORDS = {"breaks": BREAK, "recompiles": RECOMPILE, "graphs": "graph", "fallbacks": FALLBACK}
-NAMES = tuple(_WORDS)
+WORDS: Mapping[str, str] = {"breaks": BREAK, "recompiles": RECOMPILE, "graphs": "graph", "fallbacks": FALLBACK}
+"""What is counted, by the name of its number."""
+NAMES = tuple(WORDS)
 
 _NOTHING = (
     "Nothing was compiled in the block. What was compiled before it is not counted: call torch._dynamo.reset() first. "
@@ -58,7 +59,7 @@ class Counted:
 
     def relevant(self, name: str) -> List[Happening]:
         """Return what counts under this name; a graph break once for each compilation that came to it."""
-        kind = _WORDS[name]
+        kind = WORDS[name]
         return [each for each in self.happened if each.kind == kind and each.cause != (SKIPPED,)]
 
     @property
@@ -77,7 +78,7 @@ class Counted:
 
     def _explained(self, wrong: Sequence[str], expected: Mapping[str, Number]) -> Iterator[str]:
         counts = self.counts
-        yield "; ".join(f"{counted(counts[name], _WORDS[name])}, expected {_shown(expected[name])}" for name in wrong)
+        yield "; ".join(f"{counted(counts[name], WORDS[name])}, expected {_shown(expected[name])}" for name in wrong)
         shown = list(wrong)
         if "graphs" in wrong:  # these make more graphs, or fewer
             shown += [name for name in ("breaks", "recompiles", "fallbacks") if name not in wrong]

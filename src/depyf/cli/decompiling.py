@@ -13,10 +13,11 @@ from depyf.bytecode.opcode_table import table_for
 from depyf.decompiler import decompile_code
 from depyf.messages import error_line
 from depyf.normal.disassembly import disassembly
+from depyf.regular_files import write_whole
 from depyf.result import DecompilationError
 from depyf.sweep.judge import Keep, Result
 from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
-from depyf.sweep.output import SourceTree, check_nothing_is_lost, print_source, source_of, write_whole
+from depyf.sweep.output import SourceTree, check_nothing_is_lost, print_source, source_of
 from depyf.sweep.pool import Selection, Skipped, sweep_files
 from depyf.sweep.progress import Progress
 from depyf.sweep.summary import (
@@ -202,6 +203,7 @@ def _decompile_target(options: argparse.Namespace) -> int:
         return 1
     text = source_of(answer, verdict=options.verdict)
     if to_file:
+        os.makedirs(os.path.dirname(options.output) or ".", exist_ok=True)
         write_whole(options.output, text)
     else:
         print_source(text, sys.stdout)

@@ -7,6 +7,7 @@ PyTorch's kind does not tell; here nothing has failed, and PyTorch's kind is all
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
@@ -109,6 +110,7 @@ _WORDS = {
 """What guards of each class check, for the page. For other classes it shows the text of the guard itself."""
 
 
+@functools.lru_cache(maxsize=4096)
 def group_of(kind: str, source: str, text: str) -> int:
     """Return the index in ``GROUPS`` of a guard: PyTorch's kind, its source (empty where it has none) and its text."""
     return next(at for at, group in enumerate(GROUPS) if group.holds(kind, source, text))

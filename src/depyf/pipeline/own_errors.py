@@ -1,4 +1,4 @@
-"""Errors in an attempt that are bugs of depyf's, told from refusals.
+"""Distinguish bugs of depyf in an attempt from refusals.
 
 An attempt that fails gives way to the next, and the user gets worse text instead of none. That would hide bugs from
 the tests, too: they let such errors through.

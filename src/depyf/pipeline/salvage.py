@@ -50,7 +50,7 @@ class Salvage:
                 attempt = settled(attempts)
             except RecursionError:
                 raise
-            except synchronous() as error:  # not one of the functions fails: the caller raises what it was told first
+            except synchronous() as error:  # no single function fails: the caller raises its first error
                 check_is_refusal(error)
                 if self._leaves_out_statements(attempts.code):
                     continue

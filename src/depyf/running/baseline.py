@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.answers.expectation import NAMES, WORDS
 from depyf.answers.happening import counted
 from depyf.asynchronous import synchronous
+from depyf.regular_files import write_whole
 
 Counts = Mapping[str, int]
 """By name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
 
-NAMES = ("breaks", "recompiles", "graphs", "fallbacks")
-WORDS = ("graph break", "recompile", "graph", "fallback")
 _FORMAT = 1
 _MOST_TESTS = 50
 """So many tests are listed in a summary."""
@@ -67,15 +66,7 @@ def read_baseline(path: str) -> Dict[str, Counts]:
 def write_baseline(path: str, tests: Mapping[str, Counts]) -> None:
     """Write the numbers by test, sorted, whole or not at all. Raises ``OSError``."""
     data = {"depyf_baseline": _FORMAT, "tests": {test: dict(tests[test]) for test in sorted(tests)}}
-    beside = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(beside, "w", encoding="utf-8") as file:
-            file.write(json.dumps(data, indent=1) + "\n")
-        os.replace(beside, path)
-    except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        raise
+    write_whole(path, json.dumps(data, indent=1) + "\n")
 
 
 def worse(before: Counts, now: Counts) -> List[str]:
@@ -85,7 +76,7 @@ def worse(before: Counts, now: Counts) -> List[str]:
     """
     found = [
         f"{counted(now[name], word)}, {before[name]} in the baseline"
-        for name, word in zip(NAMES, WORDS)
+        for name, word in WORDS.items()
         if now[name] > before[name]
     ]
     if before["graphs"] and not now["graphs"]:
@@ -124,7 +115,7 @@ class Summary:
         """Return the numbers of all tests together, in one line."""
         compiled = [each for each in self.results.values() if each.counts["graphs"]]
         totals = [sum(each.counts[name] for each in self.results.values()) for name in NAMES]
-        breaks, recompiles, graphs, fallbacks = (counted(n, word) for n, word in zip(totals, WORDS))
+        breaks, recompiles, graphs, fallbacks = (counted(n, word) for n, word in zip(totals, WORDS.values()))
         return f"{counted(len(compiled), 'test')} compiled {graphs}: {breaks}, {recompiles}, {fallbacks}"
 
     def lines(self) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Sequence, TextIO
 
 from depyf.quick_dataclass import dataclass
+from depyf.regular_files import write_whole
 from depyf.result import Decompilation
 from depyf.sweep.targets import Target, module_name
 
@@ -21,7 +22,9 @@ class SourceTree:
     verdicts: bool = False
 
     def __call__(self, target: Target, answer: Decompilation) -> None:
-        write_whole(self.place_of(target.path), source_of(answer, verdict=self.verdicts))
+        place = self.place_of(target.path)
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(place, source_of(answer, verdict=self.verdicts))
 
     def place_of(self, path: str) -> str:
         parent = os.path.relpath(os.path.dirname(path) or ".", self.folder)
@@ -61,19 +64,3 @@ def print_source(text: str, stream: TextIO) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     stream.write(text)
-
-
-def write_whole(path: str, text: str) -> None:
-    """Write ``text`` to the file at ``path``, or leave what is there as it is. Raises ``OSError``."""
-    data = text.encode("utf-8", "backslashreplace")
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: there is nothing to replace
-        Path(path).write_bytes(data)
-        return
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    part = Path(f"{path}.{os.getpid()}.part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, path)
-    finally:
-        if part.exists():
-            part.unlink()

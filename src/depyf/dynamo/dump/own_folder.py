@@ -22,14 +22,12 @@ from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
-from depyf.lazy_pattern import re_compile
 from depyf.messages import warn
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.resume_names import function_name
 
 _DELAY, _SHARE = 0.5, 0.05
 """Seconds after which the manifest is written, at least, and the share of the time that this may take."""
-
-_RESUMED = re_compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
 
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
@@ -47,7 +45,7 @@ def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
     wanted = [each.strip() for each in patterns.split(",") if each.strip()]
 
     def is_wanted(code: CodeType) -> bool:
-        name, qualified = (_RESUMED.sub(r"\1", each) for each in (code.co_name, qualified_name(code)))
+        name, qualified = map(function_name, (code.co_name, qualified_name(code)))
         file = os.path.basename(code.co_filename)
         names = (name, qualified, file, f"{file}:{name}", f"{file}:{qualified}")
         return any(fnmatchcase(each, pattern) for each in names for pattern in wanted)

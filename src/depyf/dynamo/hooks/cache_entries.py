@@ -17,7 +17,7 @@ REMOVED = "removed by depyf, which had it made to observe the graph"
 
 
 def reports_absent_items() -> bool:
-    """Whether the text of a guard on a set's contents tells whether it is negated (not so in 2.8 and 2.9)."""
+    """Whether the text of a guard on a set's contents shows a negation (not in 2.8 and 2.9)."""
     return private_names.PRESENT_ITEMS.find() is None or private_names.ABSENT_ITEMS.find() is not None
 
 

@@ -243,8 +243,8 @@ def whole_stack(*compiled: Frame) -> Tuple[Frame, ...]:
     Later versions of PyTorch name the callers, too; each is in the result once.
     """
     callers = frames.callers()
-    within = compiled
-    while within and within[0][:2] in {each[:2] for each in callers}:
+    within, known = compiled, {each[:2] for each in callers}
+    while within and within[0][:2] in known:
         within = within[1:]
     return (*(each for each in callers if not is_library(each[0])), *(within or compiled[-1:]))
 

@@ -8,9 +8,9 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardedFrame
-from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Function, Place
+from depyf.torch_trace.resume_names import resumed
 
 Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
@@ -19,14 +19,6 @@ _Known = Tuple[str, str, int, str]
 """The same with torch's number of the frame, which distinguishes resume functions of one line, or with the qualified
 name of a function that shares its code with another one (decorated functions run the wrapper); empty for all others.
 """
-
-_RESUME = re_compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
-
-
-def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:
-    """Return the function that a resume function called ``name`` continues, and the line; None for other functions."""
-    match = _RESUME.match(name)
-    return None if match is None else (match.group(1), int(match.group(2)) if match.group(2) else None)
 
 
 def beside(qualified_name: str, name: str, other: str) -> str:

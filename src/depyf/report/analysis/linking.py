@@ -7,12 +7,12 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.analysis.anchors import Anchored
 from depyf.report.analysis.facts import TransformedFact
-from depyf.report.analysis.functions import resumed
 from depyf.report.analysis.graph_links import graph_links, places_of_names, union, whole_stacks
 from depyf.report.analysis.kernels import NodePlaces, kernels_of
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Kernel, Link, Place
 from depyf.torch_trace.provenance import CAPTURED
+from depyf.torch_trace.resume_names import resumed
 
 
 def linked(

@@ -131,11 +131,11 @@ class GraphBreak:
 class FailedGuard:
     """A guard of the cache entry ``entry`` (a compile id) that failed when another compilation was needed.
 
-    ``text`` is torch's own, ``words`` say the same for a person, ``checked`` is what was compared, without the values
-    (``size of x in dimension 0``; empty in manifests of older versions). ``before`` is the value that the entry was
-    compiled for, ``now`` the one of the call, both as texts, None where they are not known. ``place`` is the line that
-    made Dynamo guard this, ``stack`` the calls that led to it, outermost first, where it is in another function than
-    the one that is compiled, and the way to it is known.
+    ``text`` is PyTorch's message and ``words`` an explanation. ``checked`` is the property that was compared,
+    without its values (``size of x in dimension 0``; empty in manifests of older versions). ``before`` is the value
+    that the entry was compiled for, ``now`` the one of the call, both as texts, None where they are not known.
+    ``place`` is the line that made Dynamo guard this, ``stack`` the calls that led to it, outermost first, where it
+    is in another function than the one that is compiled, and the way to it is known.
     """
 
     entry: Optional[str]

@@ -140,8 +140,7 @@ def _groups(entry: Compilation) -> str:
 
 def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int, x: int) -> int:
     """What transformed code calls, below each other: its graph, then the resume functions that it goes on with."""
-    resumes = list(dict.fromkeys(c.function for c in entry.calls if c.function is not None))
-    graph = entry.graph or next((c.graph for c in entry.calls if c.graph), None)
+    resumes, graph = facts.reached_from(entry), facts.graph_of(entry)
     start = _COLUMNS[1] + _WIDTHS[1]
     middle = y + _BOX_HEIGHT // 2
     at = y

@@ -65,13 +65,22 @@ class FlowFacts:
             cause = next((each.failure or each.status for each in lost), None)
         return cause
 
+    @staticmethod
+    def graph_of(entry: Compilation) -> Optional[str]:
+        """Return the graph that the transformed code of an entry calls."""
+        return entry.graph or next((call.graph for call in entry.calls if call.graph), None)
+
+    @staticmethod
+    def reached_from(entry: Compilation) -> List[int]:
+        """Return the resume functions that the transformed code of an entry calls, each once, in order."""
+        return list(dict.fromkeys(call.function for call in entry.calls if call.function is not None))
+
     def family(self, root: int) -> List[int]:
         """The function with its resume functions, in the order in which calls reach them."""
         reached = [root]
         for index in reached:  # grows while it is walked
             for entry in self.entries.get(index, ()):
-                called = dict.fromkeys(c.function for c in entry.calls if c.function is not None)
-                reached += [each for each in called if each not in reached]
+                reached += [each for each in self.reached_from(entry) if each not in reached]
         own = self._families.get(root, [root])
         return [index for index in reached if index in own] + [index for index in own if index not in reached]
 

@@ -7,18 +7,16 @@ GitLab draw.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.report.model.run import Compilation, Run
 from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
+from depyf.report.render.colours import STYLES, variables
 from depyf.report.render.flow import MOST_ENTRIES, drawings, times
 from depyf.report.render.flow_facts import FlowFacts
 from depyf.report.render.svg import stacked
 
-_STYLES = Path(__file__).parent / "web" / "style"
-_VARIABLE = re_compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
 _USED = re_compile(r"var\((--[\w-]+)\)")
 
 
@@ -60,8 +58,7 @@ def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
         for at, entry in enumerate(shown):
             following = f"g{function}_{at + 1}" if at + 1 < len(shown) else f"n{function}"
             yield from _entry(facts, entry, f"{function}_{at}", following)
-            reached = dict.fromkeys(call.function for call in entry.calls if call.function is not None)
-            calls += [(f"t{function}_{at}", each) for each in reached]
+            calls += [(f"t{function}_{at}", each) for each in facts.reached_from(entry)]
         cause = facts.otherwise(function)
         words = "recompile" if entries else "not compiled"
         words = words if cause is None else f"plain Python: {cause}"
@@ -87,7 +84,7 @@ def _entry(facts: FlowFacts, entry: Compilation, name: str, following: str) -> I
     ran = "" if entry.runs is None else f", ran {times(entry.runs)}"
     yield f"    g{name}{{{_text(guards)}}} -- hold --> t{name}[{_text(f'transformed {entry.compile_id}{ran}')}]"
     yield f"    g{name} -- fail --> {following}"
-    graph = entry.graph or next((call.graph for call in entry.calls if call.graph), None)
+    graph = facts.graph_of(entry)
     if graph:
         kernels = facts.kernels.get(entry.compile_id, 0)
         more = f", {kernels} kernels" if kernels else ""
@@ -110,9 +107,7 @@ def flow_svg(runs: Sequence[Tuple[str, Run]], page: str) -> str:
 
 def _style() -> str:
     """The rules of the page's style sheets that drawings need, with their colours for a light ground."""
-    base, views = ((_STYLES / name).read_text(encoding="utf-8") for name in ("base.css", "views.css"))
-    values = {name: light or value for name, light, value in _VARIABLE.findall(base)}
-    rules = [line for line in views.splitlines() if line.startswith((".flow-", ".drawing"))]
-    rules += [f".graph-{number} {{ --graph: var(--g{number}); }}" for number in range(10)]
+    base, views = ((STYLES / name).read_text(encoding="utf-8").splitlines() for name in ("base.css", "views.css"))
+    rules = [line for line in (*base, *views) if line.startswith((".graph-", ".flow-", ".drawing"))]
     rules.insert(0, "svg { background: var(--ground); font: 12px/1.3 var(--sans); }")
-    return _USED.sub(lambda match: values.get(match.group(1), match.group()), "\n".join(rules))
+    return _USED.sub(lambda match: variables().get(match.group(1), match.group()), "\n".join(rules))

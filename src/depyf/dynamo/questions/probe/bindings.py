@@ -21,13 +21,13 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
+from depyf.torch_trace.resume_names import function_name
 
 if TYPE_CHECKING:
     import torch
 
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
 _INPUT = re_compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
-_RESUMED = re_compile(r"(?:torch_dynamo_)?resume_in_(.+?)(?:_at_\d+)?$")
 _TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"
@@ -238,13 +238,6 @@ def _bind(translator: Translator, name: str, value: Optional[object], line: int,
     binding = Binding(name, function, code.co_filename, line, None, carried=carried)
     after = next(iter(reversed(translator.output.graph.nodes)), None)
     tracing.bindings += [_Bound(binding, each, after) for each in _values(value)]
-
-
-def function_name(name: str) -> str:
-    """The name of the user's function that this is, or goes on with after a graph break."""
-    before, dot, last = name.rpartition(".")
-    resumed = _RESUMED.match(last)
-    return f"{before}{dot}{resumed.group(1)}" if resumed else name
 
 
 def _line(translator: Translator, instruction: TranslatedInstruction) -> int:

@@ -11,10 +11,11 @@ from depyf.answers.happening import shortened
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.nested_code import is_qualified
 from depyf.dynamo.observe.node_words import line_of
-from depyf.dynamo.questions.probe.bindings import RETURNED, Binding, function_name
+from depyf.dynamo.questions.probe.bindings import RETURNED, Binding
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import frames_of
+from depyf.torch_trace.resume_names import function_name
 
 if TYPE_CHECKING:
     import torch

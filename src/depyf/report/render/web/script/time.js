@@ -9,22 +9,22 @@ function showTime({ run }, node) {
   if (node.run === run) return;
   node.run = run;
   node.classList.add("page", "wide");
+  const phases = nested(run);
   fill(
     node,
     el("h1", {}, "Time"),
     el("h2", {}, "Timeline"),
-    timelines(run),
+    timelines(run, phases),
     el("h2", {}, "Phases"),
-    phaseTable(run),
+    phaseTable(run, phases),
     el("h2", {}, "Compilations and their guards"),
     guardTable(run)
   );
 }
 
 // The timeline: one axis for all compilations, or each stretched to the whole width, or one phase that was chosen.
-function timelines(run) {
+function timelines(run, phases) {
   if (!run.phases.length) return el("p", { class: "quiet" }, "No times were recorded.");
-  const phases = nested(run);
   const box = el("div");
   const whole = el("button", { type: "button", onclick: () => zoom(null) }, "Show the whole run");
   let chosen = null;
@@ -98,8 +98,8 @@ function inWords(run, name) {
   return words && words !== name ? `, ${words}` : "";
 }
 
-function phaseTable(run) {
-  const names = grouped(nested(run), (each) => each.name);
+function phaseTable(run, phases) {
+  const names = grouped(phases, (each) => each.name);
   const sum = (list, key) => list.reduce((total, each) => total + each[key], 0);
   const rows = [...names].map(([name, list]) => [name, list.length, sum(list, "seconds"), sum(list, "own")]);
   rows.sort((one, other) => other[2] - one[2]);
