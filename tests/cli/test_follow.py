@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -347,3 +348,24 @@ def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
     assert done.stderr.count("have reached 0.001 MB (DEPYF_DUMP_LIMIT)") == 1
     (folder,) = folders_in(tmp_path / "dump")
     assert "lambda" not in " ".join(os.listdir(tmp_path / "dump" / folder))
+
+
+def test_a_damaged_manifest_of_one_process_is_named_and_costs_the_others_nothing(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", RANK="0", WORLD_SIZE="2").returncode == 0
+    shutil.copytree(tmp_path / "dump" / "rank0", tmp_path / "dump" / "rank1")
+    manifest = next((tmp_path / "dump" / "rank1").glob("manifest*.json"))
+    for path in (tmp_path / "dump" / "rank1").iterdir():
+        if path != manifest and path.is_file():
+            path.unlink()
+    manifest.write_text(manifest.read_text()[:300])
+    (loaded,) = load([str(tmp_path / "dump")])
+    assert loaded.run.rank == 0
+    assert any("left out" in note and "rank1" in note for note in loaded.run.notes)
+
+
+def test_a_limit_that_is_no_number_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    ran = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="500MB")
+    assert ran.returncode == 0
+    assert ran.stderr.count("DEPYF_DUMP_LIMIT=500MB is no number of megabytes") == 1

@@ -90,6 +90,9 @@ class _Own:
         self._root = root
         self._opened = opened
         self._is_full = False
+        limit = os.environ.get(LIMIT, "")
+        if limit and megabytes(limit) is None:
+            warn("%s=%s is no number of megabytes: the dumps have no limit", LIMIT, limit)
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork_in_child)

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import List, Optional, Sequence, Tuple
 
 from depyf import file_names
-from depyf.asynchronous import suppressed, synchronous
+from depyf.asynchronous import synchronous
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import path_inside, read_text
 from depyf.report.diff.matching import Side
@@ -78,8 +78,12 @@ def runs_in_directory(directory: str) -> List[Loaded]:
     runs, damaged = manifests_in_directory(directory)
     folders = file_names.process_folders(directory)
     for name in folders:
-        with suppressed(ManifestError, OSError):  # damaged, or removed meanwhile: the others are read
+        try:
             runs += _of_process(runs_in_directory(os.path.join(directory, name)), name, alone=len(folders) == 1)
+        except synchronous(FileNotFoundError):  # removed meanwhile
+            pass
+        except synchronous(ManifestError, OSError) as error:  # the others are read, and name it
+            damaged.append(error)
     if not runs:
         found = runs_of_files(directory)
         runs = [Loaded(_name(run, mark or _base(directory)), run, directory) for mark, run in found.items()]
