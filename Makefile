@@ -1,5 +1,6 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
+# make docs    the documentation as a site, in build/site, with links and anchors checked
 # make quick   what to run while you work: the tests that take little time, of every part; under two minutes on two cores
 # make pythons the second of these (tools/check/check_pythons.sh [--quick] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
@@ -28,18 +29,19 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 # What `make quick` leaves out beside slow tests: many programs, whole runs, other processes, a browser.
-NOT_QUICK := $(addprefix --ignore=tests/,cli dropin verify/test_mutants.py verify/test_mutated_decompilations.py \
-	decompiler/test_random_programs.py decompiler/test_stdlib_runs.py decompiler/test_combinations.py \
+NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.py test_package.py verify/test_mutants.py verify/test_whole_modules.py verify/test_mutated_decompilations.py \
+	decompiler/test_random_programs.py decompiler/test_stdlib_runs.py decompiler/test_combinations.py decompiler/test_growth.py \
 	structure/test_random_flow.py source/test_round_trip.py \
 	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
-	interrupted faults failures breaking_frames shown_of_itself) \
-	$(patsubst %,dynamo/questions/test_%.py,extract compare watch trace find_nonfinite find_nonfinite_elsewhere \
-	numerics_in_use answers_in_jupyter) \
-	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing) \
-	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_directory_faults.py \
-	report/render/test_page_in_browser.py report/render/test_page_accessibility.py)
+	interrupted faults failures breaking_frames shown_of_itself other_tools messages cost pdb_while_tracing work public_names) \
+	$(patsubst %,dynamo/questions/test_%.py,expect extract compare watch trace find_nonfinite find_nonfinite_elsewhere \
+	numerics_in_use answers_in_jupyter probe why) \
+	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing parts_that_fail) dynamo/capture/test_call_sites.py dynamo/capture/test_memory.py \
+	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_directory_faults.py dynamo/hooks/test_bisector.py \
+	report/read/test_log_memory.py report/read/test_side_by_side.py report/render/test_page_in_browser.py report/render/test_page_statements.py report/render/test_page_accessibility.py \
+	report/render/test_page_look.py report/render/test_page_repetition.py)
 
-.PHONY: help demo test quick lint types pythons sweep others random peers mutants matrix bench cost clean
+.PHONY: help demo docs test quick lint types pythons sweep others random peers mutants matrix bench cost clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -62,6 +64,16 @@ $(VENV)/.depyf-dev: pyproject.toml $(VENV)/.depyf-torch
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/npm $(CHECKER) >/dev/null 2>&1 || \
 		echo "no npm, or no $(CHECKER): the page's accessibility is not checked"
 	@touch $@
+
+$(VENV)/.depyf-docs: $(VENV)/.depyf-dev
+	@echo "installing what the site needs"
+	@$(PIP) -e '.[docs]'
+	@touch $@
+
+# The gallery's programs are run once: `make clean` removes their pages.
+docs: $(VENV)/.depyf-docs
+	@$(PY) tools/site/make_gallery.py
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 demo: $(VENV)/.depyf-torch
 	@rm -rf $(DUMP)

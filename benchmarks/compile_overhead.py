@@ -1,12 +1,11 @@
-"""What ``prepare_debug`` adds to the compile time of real models with Inductor, and to calls afterwards.
+"""Measure what ``prepare_debug`` adds to the compile time of real models with Inductor, and to later calls.
 
     python benchmarks/compile_overhead.py [--repeats N] [--models bert,gpt2] [--modes inference,training]
 
 Each repeat compiles the model twice in one process, with and without ``prepare_debug``, in alternating order, each time
-from nothing: Dynamo is reset and Inductor's caches are fresh. The ratio is that of the medians; the spread is that of
-the ratios of the pairs; ``own CPU`` leaves out the C++ compiler, and what else the machine was busy with. Later calls
-are timed once ``prepare_debug`` has been left. Models are small, and made from their configurations: nothing is
-downloaded.
+without caches: Dynamo is reset and Inductor's caches are empty. The ratio is that of the medians; the spread is that of
+the ratios of the pairs; ``own CPU`` excludes the C++ compiler and other work of the machine. Later calls are timed
+after ``prepare_debug`` has ended. Models are small, and made from their configurations: nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ MODELS: Dict[str, Callable[[], Tuple[torch.nn.Module, Dict[str, torch.Tensor]]]]
 
 @contextlib.contextmanager
 def fresh_caches() -> Iterator[None]:
-    """No compilation can be answered from an earlier one."""
+    """Use empty caches inside of the context."""
     torch._dynamo.reset()
     with inductor.fresh_cache():
         yield
 
 
 def step(model: Any, inputs: Dict[str, torch.Tensor], training: bool) -> None:
-    """One call, with the backward pass when ``training``."""
+    """Make one call, with the backward pass when ``training``."""
     with contextlib.nullcontext() if training else torch.no_grad():
         loss = model(**inputs).loss
     if training:
@@ -75,7 +74,7 @@ class Times:
 
 
 def measure(name: str, training: bool, debug: bool) -> Times:
-    """Compile and run the model once from nothing."""
+    """Compile and run the model once without caches."""
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
     model.train(training)
@@ -95,8 +94,8 @@ def measure(name: str, training: bool, debug: bool) -> Times:
 
 
 def compare(name: str, training: bool, repeats: int) -> str:
-    """One row: medians with and without, and their ratio."""
-    measure(name, training, False)  # imports, C++ toolchain checks: paid by whoever comes first
+    """Return one row: medians with and without, and their ratio."""
+    measure(name, training, False)  # imports and C++ toolchain checks happen in the first run
     plain: List[Times] = []
     debug: List[Times] = []
     for repeat in range(repeats):

@@ -1,18 +1,20 @@
-"""What ``with depyf.prepare_debug(dir):`` around a program costs: CPU seconds and memory of whole processes.
+"""Measure what ``with depyf.prepare_debug(dir):`` around a program costs: CPU seconds and memory of whole processes.
 
     python benchmarks/cost.py                                     # three repeats of four programs, eager and aot_eager
     python benchmarks/cost.py --programs all --backends eager,aot_eager,inductor --caches cold,warm --repeats 5
     python benchmarks/cost.py --programs bert --ways plain,attached,TORCH_TRACE,original
+    python benchmarks/cost.py --ways plain,before,attached --before DIR   # beside another checkout of this project
     python benchmarks/cost.py --programs bert --profile           # one attached run: where the time goes, by package
 
-Each run is a process of its own (cost_programs.py), with one thread; the ways to run a program alternate. CPU seconds
-are user and system time of the process and its children, from its start to its end, imports included: what else the
-machine does counts little. ``more`` is the median of the ratios of neighbouring runs, with the lowest and highest.
-``enter``, ``run``, ``leave`` and ``exit`` are what the parts of the attached run take more than those of the plain one
-(medians, in ms). Memory is the peak of the process.
+Each run is a separate process (cost_programs.py), with one thread; the ways to run a program alternate. CPU seconds are
+user and system time of the process and its children, from its start to its end, imports included, so that the load of
+the machine has little influence. ``more`` is the median of the ratios of neighbouring runs, with the lowest and
+highest. ``enter``, ``run``, ``leave`` and ``exit`` are the differences between the parts of the attached run and those
+of the plain one (medians, in ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
 
-Ways: ``plain``; ``attached``, this project; ``TORCH_TRACE``, PyTorch's own log; ``original``, depyf 0.20.0, which is
-installed from PyPI into build/peers. ``warm`` runs each way once before, with caches of its own that it keeps.
+Ways: ``plain``; ``attached``, this project; ``before``, this project as it is in the checkout ``--before``;
+``TORCH_TRACE``, PyTorch's own log; ``original``, depyf 0.20.0, which is installed from PyPI into build/peers. ``warm``
+runs each way once before, with separate caches that it keeps.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from typing import DefaultDict, Dict, Iterator, List, Optional, Tuple
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "cost_programs.py"
 ORIGINAL = HERE.parent / "build" / "peers" / "depyf_0_20"
-PROGRAMS = ("bert", "bert12", "generate", "vit", "functions", "storm")
-WAYS = ("plain", "attached", "TORCH_TRACE", "original")
+PROGRAMS = ("bert", "bert12", "generate", "vit", "unet", "functions", "storm")
+WAYS = ("plain", "before", "attached", "TORCH_TRACE", "original")
 PARTS = ("enter", "run", "leave", "exit")
 
 
@@ -55,18 +57,20 @@ def run(program: str, backend: str, way: str, caches: Path, more: Tuple[str, ...
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no workers that outlive the process, and are counted to nobody
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # no workers that outlive the process, and are not counted
             "TORCHINDUCTOR_CACHE_DIR": str(caches),
         }
         for name in ("TORCH_TRACE", "PYTHONDONTWRITEBYTECODE"):  # an installed package has its bytecode beside it
             environment.pop(name, None)
         if way == "TORCH_TRACE":
             environment["TORCH_TRACE"] = os.path.join(root, "trace")
-        elif way in ("attached", "original"):
+        elif way in ("before", "attached", "original"):
             command += ["--dump", os.path.join(root, "dump")]
         if way == "original":
             environment["PYTHONPATH"] = str(original())
-        # Files and no pipes: a full pipe that nobody reads would stop the program. wait4() says what it has used.
+        elif way == "before":
+            environment["PYTHONPATH"] = os.environ["DEPYF_COST_BEFORE"]
+        # Files and no pipes: a full pipe without a reader would stop the program. wait4() returns the CPU time.
         with open(os.path.join(root, "output"), "w+") as output, open(os.path.join(root, "errors"), "w+") as problems:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=problems)
             _, status, used = os.wait4(process.pid, 0)
@@ -83,7 +87,7 @@ def run(program: str, backend: str, way: str, caches: Path, more: Tuple[str, ...
 
 
 def original() -> Path:
-    """Return where depyf 0.20.0 is; install it from PyPI where it is missing."""
+    """Return the location of depyf 0.20.0; install it from PyPI if it is missing."""
     if not ORIGINAL.exists():
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "--target", str(ORIGINAL), "depyf==0.20.0", "astor", "dill"], check=True)
@@ -91,20 +95,27 @@ def original() -> Path:
 
 
 def measure(program: str, backend: str, ways: List[str], warm: bool, repeats: int) -> Dict[str, List[Run]]:
-    """Run the program ``repeats`` times in each way, by turns."""
+    """Run the program ``repeats`` times in each way, alternating."""
     found: Dict[str, List[Run]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as root:
         caches = {way: Path(root, way) for way in ways}
         for repeat in range(repeats + warm):
             for way in ways if repeat % 2 == 0 else reversed(ways):
                 found[way].append(run(program, backend, way, caches[way]))
+                print(progress(program, backend, way, found[way][-1]), file=sys.stderr, flush=True)
                 if not warm:
                     shutil.rmtree(caches[way], ignore_errors=True)
     return {way: runs[warm:] for way, runs in found.items()}
 
 
+def progress(program: str, backend: str, way: str, one: Run) -> str:
+    """Return the line about one run, which stays where the benchmark is stopped before it has its table."""
+    parts = ", ".join(f"{part} {seconds:.2f}" for part, seconds in one.parts.items())
+    return f"{program}, {backend}, {way}: {one.cpu:.2f} s of CPU ({parts}), {one.memory:.0f} MiB"
+
+
 def table(program: str, backend: str, warm: bool, found: Dict[str, List[Run]]) -> Iterator[str]:
-    """The rows of one program: one for each way."""
+    """Yield the rows of one program: one for each way."""
     plain = found["plain"]
     for way, runs in found.items():
         ratios = sorted(100 * (one.cpu / other.cpu - 1) for one, other in zip(runs, plain))
@@ -129,7 +140,7 @@ def row(*cells: str) -> str:
 
 
 def profile(program: str, backend: str, top: int) -> Iterator[str]:
-    """Where the time of one attached run goes, by package and by function, seen by cProfile."""
+    """Yield where the time of one attached run goes, by package and by function, according to cProfile."""
     with tempfile.TemporaryDirectory() as root:
         file = os.path.join(root, "profile")
         run(program, backend, "attached", Path(root, "caches"), ("--profile", file))
@@ -163,11 +174,16 @@ def main() -> int:
     parser.add_argument("--programs", default="bert,generate,functions,storm", help=f"all, or of {', '.join(PROGRAMS)}")
     parser.add_argument("--backends", default="eager,aot_eager")
     parser.add_argument("--ways", default="plain,attached", help=f"of {', '.join(WAYS)}; plain is always there")
+    parser.add_argument("--before", type=Path, help="another checkout of this project, for the way before")
     parser.add_argument("--caches", default="cold", help="cold, warm or both; they matter to Inductor only")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--profile", action="store_true", help="print where the time of one attached run goes")
     parser.add_argument("--top", type=int, default=30, help="print so many functions of the profile")
     options = parser.parse_args()
+    if "before" in options.ways.split(","):
+        if options.before is None:
+            parser.error("the way before needs --before DIR")
+        os.environ["DEPYF_COST_BEFORE"] = str(options.before.resolve() / "src")
     programs = list(PROGRAMS) if options.programs == "all" else options.programs.split(",")
     ways = ["plain", *(way for way in options.ways.split(",") if way != "plain")]
     if not options.profile:

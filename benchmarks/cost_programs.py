@@ -1,6 +1,6 @@
-"""The programs that ``cost.py`` measures: one function each, which is given the backend and makes its calls.
+"""The programs that ``cost.py`` measures: a function for each, which gets the backend and makes its calls.
 
-Run as a script it is one run of one program, in this process. What it prints last is the CPU seconds of its parts.
+Run as a script it is one run of one program, in this process. It prints the CPU seconds of its parts last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Callable, ContextManager, Dict, List
+from typing import Any, Callable, ContextManager, Dict, List, Tuple
 
 import torch
 import torch._dynamo
@@ -90,7 +90,7 @@ class Decoder(torch.nn.Module):
 
 
 def generate(backend: str) -> None:
-    """Generate eight tokens: the cache is missing, then there, then of a dynamic length."""
+    """Generate eight tokens: without a cache, with one, then with one of dynamic length."""
     with torch.no_grad():
         if transformers is None:
             decoder: Any = torch.compile(Decoder().eval(), backend=backend)
@@ -129,13 +129,86 @@ class Vision(torch.nn.Module):
 
 def vit(backend: str) -> None:
     """Train a vision transformer for two steps, at two batch sizes."""
-    model = torch.compile(Vision(), backend=backend)
+    if transformers is None:
+        own: Any = torch.compile(Vision(), backend=backend)
+        for images in (4, 6):
+            own(torch.randn(images, 3, 32, 32)).square().mean().backward()
+        return
+    config = transformers.ViTConfig(
+        hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=8
+    )
+    model: Any = torch.compile(transformers.ViTForImageClassification(config), backend=backend)
     for images in (4, 6):
-        model(torch.randn(images, 3, 32, 32)).square().mean().backward()
+        model(pixel_values=torch.randn(images, 3, 32, 32)).logits.square().mean().backward()
+
+
+class Residual(torch.nn.Module):
+    """Two convolutions with group norm, a projection of the time step, and what goes around them."""
+
+    def __init__(self, inside: int, outside: int) -> None:
+        super().__init__()
+        self.norms = torch.nn.ModuleList([torch.nn.GroupNorm(4, inside), torch.nn.GroupNorm(4, outside)])
+        self.first = torch.nn.Conv2d(inside, outside, 3, padding=1)
+        self.second = torch.nn.Conv2d(outside, outside, 3, padding=1)
+        self.time = torch.nn.Linear(32, outside)
+        self.around = torch.nn.Conv2d(inside, outside, 1) if inside != outside else torch.nn.Identity()
+
+    def forward(self, x: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
+        y = self.first(torch.nn.functional.silu(self.norms[0](x))) + self.time(time)[:, :, None, None]
+        return self.second(torch.nn.functional.silu(self.norms[1](y))) + self.around(x)  # type: ignore[no-any-return]
+
+
+class UNet(torch.nn.Module):
+    """A UNet of a diffusion model: three resolutions, two blocks at each, down and up, attention at the lowest."""
+
+    def __init__(self, width: int = 16, factors: Tuple[int, ...] = (1, 2, 4)) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv2d(3, width, 3, padding=1)
+        self.down, self.up = torch.nn.ModuleList(), torch.nn.ModuleList()
+        kept: List[int] = []
+        now = width
+        for factor in factors:
+            inside, now = now, width * factor
+            self.down.append(torch.nn.ModuleList([Residual(inside, now), Residual(now, now)]))
+            kept += [now, now]
+        self.attention = torch.nn.MultiheadAttention(now, 4, batch_first=True)
+        for factor in reversed(factors):
+            blocks = []
+            for _ in range(2):
+                blocks.append(Residual(now + kept.pop(), width * factor))
+                now = width * factor
+            self.up.append(torch.nn.ModuleList(blocks))
+        self.last = torch.nn.Conv2d(now, 3, 3, padding=1)
+
+    def forward(self, x: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        angles = step[:, None] * torch.exp(-torch.arange(16) / 4)
+        time = torch.cat([angles.sin(), angles.cos()], 1)
+        x, kept = self.first(x), []
+        for number, blocks in enumerate(self.down):
+            for block in blocks:
+                x = block(x, time)
+                kept.append(x)
+            if number < len(self.down) - 1:
+                x = torch.nn.functional.avg_pool2d(x, 2)
+        flat = x.flatten(2).transpose(1, 2)
+        x = x + self.attention(flat, flat, flat, need_weights=False)[0].transpose(1, 2).reshape(x.shape)
+        for number, blocks in enumerate(self.up):
+            for block in blocks:
+                x = block(torch.cat([x, kept.pop()], 1), time)
+            if number < len(self.up) - 1:
+                x = torch.nn.functional.interpolate(x, scale_factor=2.0)
+        return self.last(x)  # type: ignore[no-any-return]
+
+
+def unet(backend: str) -> None:
+    """Train a UNet for two steps."""
+    model: Any = torch.compile(UNet(), backend=backend)
+    for _ in range(2):
+        model(torch.randn(2, 3, 16, 16), torch.tensor([3.0, 5.0])).square().mean().backward()
 
 
 def functions(backend: str) -> None:
-    """Compile 200 functions of one line, each of its own code."""
+    """Compile 200 functions of one line, each with its own code."""
     x = torch.ones(4)
     for number in range(200):
         scope: Dict[str, Any] = {}
@@ -163,6 +236,7 @@ PROGRAMS: Dict[str, Callable[[str], None]] = {
     "bert12": bert12,
     "generate": generate,
     "vit": vit,
+    "unet": unet,
     "functions": functions,
     "storm": storm,
 }

@@ -1,11 +1,11 @@
-"""What decompiling and verifying costs: per instruction as functions grow, and compared with the parser and printer.
+"""Measure decompiling and verifying: by instruction as functions grow, and compared with the parser and printer.
 
     python benchmarks/decompile.py [--repeats N] [--modules argparse,textwrap,...]
 
 Two tables. The first: microseconds an instruction for generated functions of 100 to 50,000 instructions, straight-line
 and branchy, and the ratio to the function of 1,000. The second: the same work on standard library modules, as a
-multiple of ``ast.unparse(ast.parse(source))`` of their source, which is the cheapest way from text to tree to text.
-All times are the best of several, in one process.
+multiple of ``ast.unparse(ast.parse(source))`` of their source, which is the cheapest way from text to tree to text. All
+CPU times are the best of several, in one process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from depyf.decompiler import decompile_code
 from depyf.sweep.targets import size
 
 SIZES = (100, 1_000, 10_000, 50_000)
+MODULES = "textwrap,heapq,shlex,json.decoder,string,fractions,calendar,argparse,csv,configparser,dataclasses,inspect"
 REFERENCE = 1_000
 
 STRAIGHT = """\
@@ -57,7 +58,7 @@ BRANCHY = """\
 
 
 def function_of(instructions: int, pattern: str) -> types.CodeType:
-    """A function of about ``instructions`` instructions that repeats ``pattern``."""
+    """Return a function of about ``instructions`` instructions that repeats ``pattern``."""
 
     def made(copies: int) -> types.CodeType:
         body = "".join(pattern.format(n=1000 + copy, m=copy % 50) for copy in range(copies))
@@ -69,24 +70,24 @@ def function_of(instructions: int, pattern: str) -> types.CodeType:
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:
-    """Seconds of the fastest of ``repeats`` runs."""
+    """Return the CPU seconds of the fastest of ``repeats`` runs."""
     times: List[float] = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return min(times)
 
 
 def growth(repeats: int) -> Iterator[str]:
-    """The first table."""
+    """Yield the lines of the first table."""
     yield f"{'shape':<14}{'instructions':>14}{'seconds':>10}{'us each':>10}{'ratio':>8}  verdict"
     for shape, pattern in (("straight-line", STRAIGHT), ("branchy", BRANCHY)):
         rows = []
         for instructions in SIZES:
             code = function_of(instructions, pattern)
             answer = decompile_code(code)
-            # A small function takes so little time that one run says nothing.
+            # A single run of a small function is too short to measure.
             runs = repeats if instructions >= 10_000 else repeats * 10
             seconds = best_of(runs, lambda code=code: decompile_code(code))  # type: ignore[misc]
             rows.append((instructions, size(code), seconds, answer.verdict.value))
@@ -97,7 +98,7 @@ def growth(repeats: int) -> Iterator[str]:
 
 
 def against_the_parser(modules: List[str], repeats: int) -> Iterator[str]:
-    """The second table."""
+    """Yield the lines of the second table."""
     yield f"{'module':<14}{'instructions':>14}{'decompile, verify':>20}{'parse, unparse':>17}{'ratio':>8}  verdict"
     totals = [0.0, 0.0]
     for name in modules:
@@ -118,7 +119,7 @@ def against_the_parser(modules: List[str], repeats: int) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--modules", default="textwrap,heapq,shlex,json.decoder,string,fractions,calendar,argparse")
+    parser.add_argument("--modules", default=MODULES)
     options = parser.parse_args()
     for line in growth(options.repeats):
         print(line, flush=True)

@@ -1,11 +1,11 @@
-"""Runs one decompiler over many code objects; benchmarks/peers.py starts it with the Python of that decompiler.
+"""Run one decompiler over many code objects; benchmarks/peers.py starts it with the Python of that decompiler.
 
     python benchmarks/peer_driver.py PEER JOBS.json RESULTS.jsonl
 
-``JOBS.json`` is a list of ``.pyc`` files, each of which holds one function, and a time limit for each. Every result is
-a line: seconds, and either the source or the error. Peers are called as their own documentation says, and nothing else
-of them is looked at. The time is that of one call: starting up and reading the file are left out where the peer takes a
-code object, and the file is a few hundred bytes where it takes a file.
+``JOBS.json`` is a list of ``.pyc`` files with one function each, and a time limit for each. Every result is a line:
+seconds, and either the source or the error. Peers are called as their own documentation describes. The time is that of
+one call: startup and reading the file are excluded where the peer takes a code object, and the file is a few hundred
+bytes where it takes a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def function_in(path: str) -> CodeType:
 
 
 def with_depyf(path: str) -> Callable[[], str]:
-    """This project, or the first depyf from PyPI: both have ``decompile``."""
+    """Prepare this project, or the first depyf from PyPI: both have ``decompile``."""
     from depyf import decompile
 
     code = function_in(path)
@@ -38,7 +38,7 @@ def with_depyf(path: str) -> Callable[[], str]:
 
 
 def with_file(module: str) -> Callable[[str], Callable[[], str]]:
-    """uncompyle6 and decompyle3 have ``main.decompile_file``."""
+    """Return the function that prepares uncompyle6 or decompyle3, which have ``main.decompile_file``."""
 
     def prepare(path: str) -> Callable[[], str]:
         decompile_file: Any = __import__(f"{module}.main", fromlist=["main"]).decompile_file
@@ -62,7 +62,7 @@ PEERS = {
 
 
 class TooLong(BaseException):
-    """No ``Exception``: peers catch those."""
+    """Not an ``Exception``, because peers catch those."""
 
 
 def stop(_number: int, _frame: Any) -> None:
@@ -77,7 +77,7 @@ def main() -> None:
     with open(jobs) as file:
         paths, limit = json.load(file)
     with contextlib.suppress(Exception):
-        prepare(paths[0])()  # imports and tables are no cost of the first one
+        prepare(paths[0])()  # imports and tables are not part of the first measurement
     with open(results, "w") as out:
         for path in paths:
             quiet = io.StringIO()

@@ -1,18 +1,18 @@
-"""Other decompilers beside this one, on the same code objects: the share that is right, and the time.
+"""Compare other decompilers with this one, on the same code objects: the share that is right, and the time.
 
     python benchmarks/peers.py                                  # with every Python of .ci/pythons that a peer supports
     python benchmarks/peers.py --python ~/3.8/bin/python3 --modules textwrap,json.decoder
     python benchmarks/peers.py --growth                         # seconds at 1,000, 10,000 and 50,000 instructions
 
-The peers are installed from PyPI, each into a virtual environment of its own (build/peers), and are run as black boxes
-in processes of their own. The code objects are the functions and methods of standard library modules, each compiled as
-a module that holds nothing else, so that one failure costs one function and not the module around it. They are compiled
-without decorators and docstrings: one of the peers drops those, and would have next to nothing right.
+The peers are installed from PyPI, each into its own virtual environment (build/peers), and are run as black boxes in
+separate processes. The code objects are the functions and methods of standard library modules, each compiled as a
+module of its own, so that one failure costs one function and not the module around it. They are compiled without
+decorators and docstrings: one of the peers drops those, and would have almost nothing right.
 
-An answer is judged by compiling it again and comparing with the original: ``identical`` has the same bytecode,
-constants and names; ``proved`` adds what our verifier proves to do the same. The rest is ``differs`` (the verifier says
-so), ``undecided`` (it can't tell), ``no code`` (the answer does not compile, or holds no such function) or ``refused``
-(an error, or none within the time limit). ``identical`` does not rely on our verifier, the others do.
+A result is judged by compiling it again and comparing with the original: ``identical`` has the same bytecode, constants
+and names; ``proved`` adds what our verifier proves to be equivalent. Otherwise it is ``differs`` (according to the
+verifier), ``undecided`` (the verifier can't decide), ``no code`` (it does not compile, or has no such function) or
+``refused`` (an error, or none within the time limit). ``identical`` does not depend on our verifier, the others do.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SIZES = (1_000, 10_000, 50_000)
 
 @dataclass(frozen=True)
 class Peer:
-    """What pip installs, and the versions of CPython that the peer's own documentation says it supports."""
+    """The requirement for pip, and the versions of CPython that the peer supports according to its documentation."""
 
     requirement: str
     versions: Tuple[Tuple[int, int], ...]
@@ -65,7 +65,7 @@ PEERS = {
 
 @dataclass
 class Answer:
-    """What a peer made of one code object."""
+    """The result of a peer for one code object."""
 
     seconds: float
     source: Optional[str]
@@ -76,7 +76,7 @@ class Answer:
 
 
 def functions(modules: Sequence[str]) -> Iterator[Tuple[str, CodeType]]:
-    """Name and module code of every function and method in the modules, without decorators."""
+    """Yield the name and module code of every function and method in the modules, without decorators."""
     for file in find_files(modules, tests=False):
         tree = ast.parse(Path(file).read_bytes())
         bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
@@ -107,14 +107,14 @@ def function_of_module(module: CodeType) -> Optional[CodeType]:
 
 
 def grown() -> Iterator[Tuple[str, CodeType]]:
-    """Generated functions of growing size, as modules."""
+    """Yield generated functions of growing size, as modules."""
     for shape, pattern in (("straight-line", STRAIGHT), ("branchy", BRANCHY)):
         for count in SIZES:
             yield f"{shape} {count:,}", _module_of(function_of(count, pattern))
 
 
 def _module_of(code: CodeType) -> CodeType:
-    """A module that defines the function ``f`` with ``code``."""
+    """Return a module that defines the function ``f`` with ``code``."""
     module = _compiled("def f(a, b, c, d, f):\n    pass\n", "<benchmark>")
     consts = tuple(code if isinstance(const, CodeType) else const for const in module.co_consts)
     return module.replace(co_consts=consts)
@@ -124,7 +124,7 @@ def _module_of(code: CodeType) -> CodeType:
 
 
 def python_of(peer: str, cache: Path) -> Path:
-    """The Python that has ``peer`` installed; made when it is needed."""
+    """Return the Python that has ``peer`` installed; it is made when it is needed."""
     folder = cache / f"{peer}-{platform.python_version()}"
     done = folder / "done"
     python = folder / "bin" / "python"
@@ -138,7 +138,7 @@ def python_of(peer: str, cache: Path) -> Path:
 
 
 def answers(peer: str, files: Sequence[Path], limit: float, cache: Path) -> List[Answer]:
-    """One for each file. A peer that dies is started again behind the file that killed it."""
+    """Return one result for each file. A peer that dies is started again after the file that killed it."""
     python = Path(sys.executable) if peer == "ours" else python_of(peer, cache)
     found: List[Answer] = []
     while len(found) < len(files):
@@ -157,7 +157,7 @@ def answers(peer: str, files: Sequence[Path], limit: float, cache: Path) -> List
 
 
 def _environment(peer: str) -> Dict[str, str]:
-    """Peers must not find this project's ``depyf``, and we must find no other."""
+    """Return an environment in which peers don't find this project's ``depyf``, and we find no other."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     if peer == "ours":
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), *filter(None, sys.path[1:])])
@@ -168,7 +168,7 @@ def _environment(peer: str) -> Dict[str, str]:
 
 
 def judge(original: CodeType, answer: Answer) -> str:
-    """One of ``OUTCOMES``."""
+    """Return one of ``OUTCOMES``."""
     if answer.source is None:
         return "refused"
     try:
@@ -186,7 +186,7 @@ def judge(original: CodeType, answer: Answer) -> str:
 
 
 def same_bytecode(one: CodeType, other: CodeType) -> bool:
-    """The same instructions on the same constants and names, in nested code objects too; lines do not count."""
+    """Return whether both have the same instructions, constants and names, also in nested code; lines are ignored."""
     fields = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_name", "co_argcount",
               "co_posonlyargcount", "co_kwonlyargcount", "co_exceptiontable")  # fmt: skip
     if any(getattr(one, field, None) != getattr(other, field, None) for field in fields):
@@ -214,7 +214,7 @@ def write_pycs(codes: Sequence[Tuple[str, CodeType]], folder: Path) -> List[Path
 
 
 def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, cache: Path) -> List[Dict[str, Any]]:
-    """A row a decompiler, printed as it is known."""
+    """Return a row for each decompiler, printed as soon as it is known."""
     codes = list(functions(modules))
     originals = [function_of_module(code) for _, code in codes]
     instructions = sum(size(code) for code in originals if code is not None)
@@ -242,7 +242,7 @@ def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, ca
 
 
 def compare_growth(peers: Sequence[str], limit: float, cache: Path) -> None:
-    """Seconds for functions of growing size."""
+    """Print the seconds for functions of growing size."""
     codes = list(grown())
     print(f"CPython {platform.python_version()}: seconds for one function of so many instructions")
     print(f"{'':<22}" + "".join(f"{name:>22}" for name, _ in codes))
@@ -259,7 +259,7 @@ def compare_growth(peers: Sequence[str], limit: float, cache: Path) -> None:
 
 
 def pythons() -> Iterator[str]:
-    """The interpreters that some peer supports."""
+    """Yield the interpreters that some peer supports."""
     listed = subprocess.run([str(ROOT / ".ci" / "pythons")], capture_output=True, text=True, check=True).stdout
     supported = {f"{major}.{minor}" for peer in PEERS.values() for major, minor in peer.versions}
     for line in reversed(listed.splitlines()):
@@ -281,7 +281,7 @@ def main() -> int:
         status = 0
         for python in options.python or pythons():
             environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-            command = [_with_needs(python, options.cache), __file__, "--here", *sys.argv[1:]]
+            command = [python, __file__, "--here", *sys.argv[1:]]
             status |= subprocess.call(command, env=environment)
             print(flush=True)
         return status
@@ -291,21 +291,6 @@ def main() -> int:
     else:
         compare_peers(peers, options.modules.split(","), options.limit, options.cache)
     return 0
-
-
-def _with_needs(python: str, cache: Path) -> str:
-    """An interpreter like ``python`` that has what depyf itself needs: astunparse on 3.8, nothing later."""
-    facts = "import platform, sys; print(platform.python_version(), sys.version_info < (3, 9))"
-    version, needs = subprocess.run([python, "-c", facts], capture_output=True, text=True, check=True).stdout.split()
-    if needs == "False":
-        return python
-    folder = cache / f"ours-{version}"
-    if not (folder / "done").exists():
-        subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-        subprocess.run([*install, "astunparse"], check=True)
-        (folder / "done").touch()
-    return str(folder / "bin" / "python")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The shapes of code that ``shapes.py`` measures: sources that grow by one number each.
+"""The shapes of code that ``shapes.py`` measures: sources that grow with a number.
 
-A shape is a function from that number to the body of a function, or to a module. Expressions and statements that
-are nested in each other have a bound, which is CPython's own or a little below it.
+A shape is a function from that number to the body of a function, or to a module. Nested expressions and statements have
+a bound, which is CPython's own or slightly lower.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ d['k{m}'] = [a, b, (c, 'text {n}')]
 
 @dataclass(frozen=True)
 class Shape:
-    """``make`` gives the source for a number of copies; ``header`` is the ``def`` around it, "" for a module.
-
-    ``folded``: what the compiler makes is one constant, whose elements count as instructions.
-    """
+    """``make`` returns the source for a number of copies; ``header`` is the ``def`` around it, "" for a module.
+    ``folded``: the compiler makes one constant, whose elements are counted as instructions."""
 
     name: str
     make: Callable[[int], str]
@@ -38,30 +36,30 @@ class Shape:
     folded: bool = False
 
     def source(self, copies: int) -> str:
-        """The whole source."""
+        """Return the whole source."""
         body = self.make(min(copies, self.most))
         return self.header + indented(body) if self.header else body
 
 
 def indented(text: str, levels: int = 1) -> str:
-    """The lines of ``text``, moved to the right."""
+    """Return the lines of ``text``, indented."""
     return "".join(" " * levels + line + "\n" for line in text.splitlines())
 
 
 def in_a_row(pattern: str) -> Callable[[int], str]:
-    """``pattern`` again and again, with {n} the number of the copy, and {m} one of fifty."""
+    """Return a function that repeats ``pattern``, with {n} the number of the copy, and {m} one of fifty."""
     return lambda copies: "".join(pattern.replace("{n}", str(n)).replace("{m}", str(n % 50)) for n in range(copies))
 
 
 def joined(before: str, pattern: str, between: str, after: str) -> Callable[[int], str]:
-    """Copies of ``pattern`` in one line."""
+    """Return a function that repeats ``pattern`` in one line."""
     return lambda copies: (
         before + between.join(pattern.replace("{n}", str(n)).replace("{m}", str(n % 50)) for n in range(copies)) + after
     )
 
 
 def nested(opening: str, closing: str, inner: str, depth: int) -> Callable[[int], str]:
-    """``depth`` levels of ``opening`` ... ``closing`` around ``inner``, again and again."""
+    """Return a function that repeats ``depth`` levels of ``opening`` ... ``closing`` around ``inner``."""
 
     def nest(copy: int) -> str:
         lines = indented(inner.replace("{n}", str(copy)), depth)
@@ -74,7 +72,7 @@ def nested(opening: str, closing: str, inner: str, depth: int) -> Callable[[int]
 
 
 def deep(before: str, after: str, inner: str = "a") -> Callable[[int], str]:
-    """An expression that is nested as deep as there are copies."""
+    """Return a function for an expression that is nested as deeply as there are copies."""
     return lambda copies: f"return {before * copies}{inner}{after * copies}\n"
 
 
@@ -213,6 +211,10 @@ if sys.version_info >= (3, 10):
         lambda copies: "match x:\n" + indented(in_a_row("case {n} | 'k{n}' | None:\n f({n})\n")(copies)),
     )
     add("match, guards", lambda copies: "match x:\n" + indented(in_a_row("case [y, z] if y > {n}:\n f(z)\n")(copies)))
+    add(
+        "match in a row, alternatives and guards",
+        in_a_row("match x:\n case {n} | 'k{n}' | None:\n  f(a)\n case _ if a:\n  f(b)\n case [y]:\n  f(y)\n"),
+    )
     add("match in a row", in_a_row("match x:\n case {n}:\n  f(a)\n case [y, z]:\n  f(y)\n case _:\n  f(b)\n"))
 
 # --- expressions ---

@@ -1,16 +1,16 @@
-"""What depyf costs a process that lives long: many sessions, many compiled functions, several threads.
+"""Measure what depyf costs a long-lived process: many sessions, many compiled functions, several threads.
 
     python benchmarks/soak.py [PART ...] [--size 1.0] [--profile]
 
-Each part runs in a process of its own, with depyf and without:
+Each part runs in a separate process, with depyf and without:
 
-- ``directories``: 300 sessions of one compiled function, each into a directory of its own
+- ``directories``: 300 sessions of one compiled function, each into its own directory
 - ``one_directory``: 300 sessions of one compiled function into one directory
 - ``functions``: one session of 2,000 compiled functions, and what leaving it costs
-- ``threads``: 4 threads that compile 20 functions each, every thread with a session of its own, at the same time
+- ``threads``: 4 threads that compile 20 functions each, every thread with its own session, at the same time
 
-A curve is the cost of each tenth of the work, in CPU milliseconds a function (or session), divided by that of the
-first tenth; flat is 1.0. Resident memory is in MiB. What leaving costs is divided by the number of functions.
+A curve is the cost of each tenth of the work, in CPU milliseconds a function (or session), divided by that of the first
+tenth; flat is 1.0. Resident memory is in MiB. The cost of leaving is divided by the number of functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ THREADS = 4
 
 
 def function_number(number: int) -> Callable[[Any], Any]:
-    """Return a function like no other one, with code of its own."""
+    """Return a unique function with its own code."""
     scope: Dict[str, Any] = {}
     exec(compile(f"def f{number}(x):\n    return x * 2 + {number}\n", f"<function {number}>", "exec"), scope)
     function: Callable[[Any], Any] = scope[f"f{number}"]
@@ -40,7 +40,7 @@ def function_number(number: int) -> Callable[[Any], Any]:
 
 
 def descriptors() -> int:
-    """Return how many descriptors are open; -1 where the system does not say."""
+    """Return how many descriptors are open; -1 if the system does not report it."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:
@@ -48,7 +48,7 @@ def descriptors() -> int:
 
 
 def resident() -> float:
-    """Return the resident memory in MiB; -1 where the system does not say."""
+    """Return the resident memory in MiB; -1 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -57,7 +57,7 @@ def resident() -> float:
 
 
 class Curve:
-    """CPU seconds, memory and descriptors, noted after each unit of work."""
+    """CPU seconds, memory and descriptors, recorded after each unit of work."""
 
     def __init__(self) -> None:
         self.seconds: List[float] = []
@@ -158,7 +158,7 @@ def _in_threads(count: int, session: Callable[[str], Any], compiled: Callable[[i
 
 
 def child(part: str, count: int, with_depyf: bool, profile: str) -> Dict[str, Any]:
-    """Run one part in a process of its own."""
+    """Run one part in a separate process."""
     command = [sys.executable, __file__, part, "--count", str(count), "--child"]
     command += [] if with_depyf else ["--without"]
     command += ["--profile", profile] if profile else []

@@ -1,9 +1,9 @@
-"""What ``depyf.trace`` costs a call that is compiled already, and a training step: on and off by turns in one process.
+"""Measure what ``depyf.trace`` costs a call of compiled code, and a training step: on and off in alternation.
 
     python benchmarks/trace_overhead.py [--backend inductor] [--rounds 40]
 
 Each number is the median over the rounds of the ratio of a round with it to the rounds without it before and after, in
-time of the processor, so that what else runs on the machine counts little.
+CPU time, so that the load of the machine has little influence. All rounds run in one process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import depyf
 
 
 def tiny(backend: str) -> Callable[[], object]:
-    """One addition: the worst case, for hardly anything but Dynamo's own work is there to compare with."""
+    """Return one addition: the worst case, since there is little else than Dynamo's own work."""
     compiled = torch.compile(lambda x: x + 1, backend=backend)
     x = torch.ones(8)
     return lambda: compiled(x)
 
 
 def broken(backend: str) -> Callable[[], object]:
-    """Three graphs with two graph breaks between them, backward included."""
+    """Return three graphs with two graph breaks between them, backward included."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         x = x.sin()
@@ -41,7 +41,7 @@ def broken(backend: str) -> Callable[[], object]:
 
 
 def training(backend: str) -> Callable[[], object]:
-    """A step of training: a small transformer layer, its loss, backward and optimizer."""
+    """Return a step of training: a small transformer layer, its loss, backward and optimizer."""
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(128, 4, 256, batch_first=True, dropout=0.0)
     optimizer = torch.optim.SGD(layer.parameters(), lr=1e-3)
@@ -64,7 +64,7 @@ def seconds(call: Callable[[], object], calls: int) -> float:
 
 
 def measure(call: Callable[[], object], rounds: int) -> Tuple[float, float, float]:
-    """Seconds a call without it, its ratio with it, and the same for two rounds without it: what noise there is."""
+    """Return seconds a call without it, its ratio with it, and the same for two rounds without it: the noise."""
     for _ in range(5):
         call()
     calls = max(3, int(0.05 / seconds(call, 5)))

@@ -1,4 +1,4 @@
-"""What all tests share: those that need PyTorch are left out where it is not installed."""
+"""Shared fixtures; tests that need PyTorch are skipped where it is not installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def bugs_are_let_through() -> Iterator[None]:
     """Errors of depyf's own in one attempt at a decompilation fail the test, where a user gets the next attempt."""
-    from depyf.pipeline.own_errors import let_through
+    from depyf.own_bugs import let_through
 
     with let_through():
         yield

@@ -1,4 +1,4 @@
-"""What comes from outside is told apart from what began in our own work, whatever its type."""
+"""Exceptions from outside are distinguished from those of depyf's own work, whatever their type."""
 
 from __future__ import annotations
 

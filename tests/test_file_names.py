@@ -1,4 +1,4 @@
-"""The names of a dump's files are written and parsed in one module, and what is written is parsed."""
+"""The names of a dump's files are written and parsed in one module, and every written name is parsed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ CASES = [
     (file_names.wrapper_file("__compiled_fn_1", "runtime_wrapper", 0), "wrapper", "runtime_wrapper", "0"),
     (file_names.transformed_file(4, "f_for_2"), "transformed", None, "4"),
     (file_names.full_code_file("f_1", 7), "full_code", None, "7"),
+    (file_names.passes_file("__compiled_fn_1", 2), "passes", None, "2"),
     *((file_names.note_file(note, 0), "note", note, "0") for note in get_args(file_names.Note)),
 ]
 
@@ -44,6 +45,7 @@ def test_names_are_those_of_the_first_depyf() -> None:
         "__compiled_fn_1.AOT_runtime_wrapper.0.py",
         "__transformed_code_4_for_f_for_2.py",
         "full_code_for_f_1_7.py",
+        "__compiled_fn_1.passes_2.md",
         *(f"{note}_0.txt" for note in get_args(file_names.Note)),
     ]
     assert {"eager_fallbacks", "missing_stages"} <= set(get_args(file_names.Note))
@@ -54,14 +56,14 @@ def test_names_are_those_of_the_first_depyf() -> None:
     ]
 
 
-def test_every_file_is_written_here_and_stands_in_the_readme() -> None:
+def test_every_file_is_written_here_and_is_documented() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert {name for name in vars(file_names) if name.endswith("_file")} == set(
         re.findall(r"file_names\.(\w+_file)\(", text)
     )
-    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[1] / "docs" / "dump.md").read_text(encoding="utf-8")
     documented = [
-        re.escape(name) for row in re.findall(r"^\| (`.*?) \|", readme, re.M) for name in re.findall("`(.*?)`", row)
+        re.escape(name) for row in re.findall(r"^\| (`.*?) \|", page, re.M) for name in re.findall("`(.*?)`", row)
     ]
     patterns = [re.sub("<.*?>", r"[\\w.-]+", name) for name in documented]
     names = [
@@ -69,6 +71,7 @@ def test_every_file_is_written_here_and_stands_in_the_readme() -> None:
         file_names.page_file(),
         file_names.index_file(),
         file_names.manifest_file(""),
+        file_names.summary_file(),
     ]
     assert [name for name in names if not any(re.fullmatch(pattern, name) for pattern in patterns)] == []
 

@@ -1,8 +1,9 @@
-"""``tools/measure/measure_imports.py``: what it counts, and that the picture in the documentation is today's."""
+"""Imports: the counts and the picture of ``tools/measure/measure_imports.py``, and what tools import of the package."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -42,10 +43,10 @@ def test_no_arrow_goes_up(package: str) -> None:
 def test_imports_become_arrows_between_rooms(tmp_path: Path) -> None:
     files = {
         "top/__init__.py": "",
-        "top/a.py": "from depyf.house.low import b\nfrom depyf.house.low.b import x\nfrom depyf.house.alone import y",
+        "top/a.py": "from depyf.house.low import b\ndef f():\n    import depyf.house.alone",
         "low/__init__.py": "",
-        "low/b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from depyf.house.top.a import z",
-        "alone.py": "def f():\n    import depyf.house.low.b",
+        "low/b.py": "import ast",
+        "alone.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from depyf.house.low.b import z",
         "__init__.py": "from depyf.house.top import a",
     }
     for name, text in files.items():
@@ -56,6 +57,7 @@ def test_imports_become_arrows_between_rooms(tmp_path: Path) -> None:
     assert imports.rooms == ("alone", "low", "top")
     assert imports.arrows == {("top", "low"): 1, ("top", "alone"): 1, ("alone", "low"): 1}
     assert TOOL.floors(imports.rooms, list(imports.arrows)) == {"low": 0, "alone": 1, "top": 2}
+    assert TOOL.picture("house", tmp_path) == "2  top        -> alone, low\n1  alone      -> low\n0  low"
 
 
 CHAIN = [("a", "b"), ("b", "c"), ("a", "c")]
@@ -76,3 +78,18 @@ def test_floors_and_circles(
     assert TOOL.upwards(arrows, "abc") == up
     assert len(TOOL.upwards(arrows, "")) == 2 * len(circles)
     assert TOOL.circles(arrows) == circles
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in ("benchmarks", "examples", "tools") for path in sorted((ROOT / folder).rglob("*.py"))],
+    ids=lambda path: path.name,
+)
+def test_what_a_tool_imports_of_the_package_exists(path: Path) -> None:
+    """Few tests run the tools, so that nothing else notices a function that was renamed."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("depyf"):
+            module = importlib.import_module(node.module or "")
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    importlib.import_module(f"{node.module}.{alias.name}")

@@ -1,4 +1,4 @@
-"""Patterns that are compiled late are compiled once, and all of them can be."""
+"""Patterns that are compiled lazily are compiled once, and all of them are valid."""
 
 from __future__ import annotations
 

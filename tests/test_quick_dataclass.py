@@ -126,3 +126,17 @@ def test_an_object_in_itself_can_be_shown() -> None:
 def test_pickling() -> None:
     handler = Handler(1, 2, lasti=True)
     assert pickle.loads(pickle.dumps(handler)) == handler
+
+
+def test_replace_is_that_of_the_standard_library() -> None:
+    for cls in (STANDARD[0], QUICK[0]):
+        before = cls(1, 2, [3], "other")
+        after = quick_dataclass.replace(before, y=5)
+        assert after == cls(1, 5, [3], "other")
+        assert type(after) is cls
+        assert after.seen is before.seen
+        assert before.y == 2
+        with pytest.raises(TypeError, match="no_field"):
+            quick_dataclass.replace(before, no_field=1)
+    assert [cls(4).late for cls in (STANDARD[2], QUICK[2])] == [7, 7]
+    assert quick_dataclass.replace(QUICK[2](4), x=5).late == 7

@@ -1,4 +1,4 @@
-"""What reads input runs none of it: no function that evaluates or unpickles is called where it could get some."""
+"""Modules that read input run none of it: they call no function that evaluates or unpickles."""
 
 from __future__ import annotations
 

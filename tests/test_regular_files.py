@@ -1,4 +1,4 @@
-"""Files that somebody else may have put there are opened only if they are regular, and no descriptor stays open."""
+"""Files that other users may have written are opened only if they are regular, and no descriptor stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter for work of depyf's leaves nothing in the warnings of the program."""
+"""The filter for work of depyf leaves no trace in the warnings of the program."""
 
 from __future__ import annotations
 

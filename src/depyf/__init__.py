@@ -1,6 +1,6 @@
-"""depyf opens up ``torch.compile``, and decompiles Python bytecode on the way.
+"""depyf makes ``torch.compile`` readable; for that it decompiles Python bytecode, verified.
 
-Nothing is imported before it is used: ``import depyf`` needs no PyTorch and does not load it.
+Modules are imported when they are first used: ``import depyf`` needs no PyTorch and does not load it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.trace.question import trace
     from depyf.dynamo.questions.watch import watch
     from depyf.dynamo.questions.why import why
-    from depyf.result import Decompilation, DecompilationError, Hints, Verdict
+    from depyf.errors import DecompilationError
+    from depyf.hints import Hints
+    from depyf.result import Decompilation, Verdict
 
-__version__ = "1.0.0.dev0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Decompilation",
@@ -52,10 +54,10 @@ __all__ = [
 
 _HOMES = {
     "Decompilation": "depyf.result",
-    "DecompilationError": "depyf.result",
+    "DecompilationError": "depyf.errors",
     "Decompiler": "depyf.decompiler",
     "ExpectationError": "depyf.answers.expectation",
-    "Hints": "depyf.result",
+    "Hints": "depyf.hints",
     "Verdict": "depyf.result",
     "compare": "depyf.dynamo.questions.compare.question",
     "debug": "depyf.dynamo.dump.pausing",
@@ -85,10 +87,8 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(ipython: object) -> None:
-    """Add the magics ``%%depyf`` and ``%depyf why f(x)``: what ``%load_ext depyf`` calls with IPython's shell.
-
-    Raises ``ImportError`` without PyTorch.
-    """
+    """Add the magics ``%%depyf`` and ``%depyf why f(x)``: what ``%load_ext depyf`` calls with IPython's shell. Raises
+    ``ImportError`` without PyTorch."""
     importlib.import_module("depyf.dynamo.questions.magics").load(ipython)
 
 

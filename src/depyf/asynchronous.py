@@ -1,19 +1,20 @@
-"""Tell exceptions that arrive from outside (signals, other threads, debuggers) from those that our own work raises.
+"""Distinguish exceptions from outside (signals, other threads, debuggers) from those that depyf's own work raises.
 
-An ``except`` clause of ours may catch what began in our work. An exception that a signal handler raises while we work
-is the program's: a time limit, the end of a worker. Python does not mark it, so traceback and type are examined:
+An ``except`` clause of depyf may handle exceptions of its own work only. An exception that a signal handler raises
+meanwhile belongs to the program: a time limit, the end of a worker. Python does not mark it, so traceback and type are
+examined. It is from outside if
 
 - a frame of the traceback is a signal handler, a trace function or a monitoring callback: Python calls these with the
-  frame or the code that they interrupt, which no function is called with in the normal course. A handler that has
-  dropped its argument is recognised by its code, as long as it is installed;
-- the type is defined in Python outside of the standard library, PyTorch and depyf, and the exception has no arguments
-  (but those that its own ``__init__`` gives it) and was raised where the interpreter looks for what other threads have
-  sent: ``PyThreadState_SetAsyncExc`` does that, as libraries for time limits use it. From 3.11 on these are calls,
-  jumps backwards, the starts of functions and where generators go on; before, all instructions.
+  frame or the code that they interrupt, which other functions do not get. A handler that has dropped its argument is
+  recognised by its code, as long as it is installed;
+- the type is defined in Python outside of the standard library, PyTorch and depyf, the exception has no arguments
+  (except those that its own ``__init__`` adds), and it was raised where the interpreter checks for exceptions that
+  other threads have sent, as libraries for time limits do with ``PyThreadState_SetAsyncExc``. From 3.11 on these are
+  calls, jumps backwards, the starts of functions and resumptions of generators; before, all instructions.
 
-A function in C may raise at a call, too, and ``generator.throw()`` where a generator goes on. It is taken for theirs
-where that can be seen: the type is one of an extension module's; the caller names ``throw``. In doubt the exception
-goes on to the program: a time limit that is lost does more harm than an error of a callback that is not reported.
+A C function may raise at a call, too, and ``generator.throw()`` at a resumption. That is recognised where possible: the
+type belongs to an extension module; the caller mentions ``throw``. In doubt the exception is passed on to the program:
+a lost time limit is worse than an error of a callback that is not reported.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, T
 
 E = TypeVar("E", bound=BaseException)
 
-# What Python itself has noted: a type of the program's may have properties of these names.
+# The interpreter's own attributes: a type of the program may have properties of these names.
 _traceback = vars(BaseException)["__traceback__"].__get__
 _cause = vars(BaseException)["__cause__"].__get__
 _context = vars(BaseException)["__context__"].__get__
@@ -40,18 +41,18 @@ _DEBUGGERS = ("bdb", "pdb")
 """Modules of the standard library whose functions are called with the frame that they interrupt."""
 
 _OWN_FRAME = {"_getframe", "currentframe", "__code__", "f_code"}
-"""Names by which a function finds its own frame or code."""
+"""Names by which a function can get its own frame or code."""
 
 _RAISING = ("RAISE_VARARGS", "RERAISE", "END_FINALLY", "END_ASYNC_FOR")
 _CHECKED = ("CALL", "JUMP", "RESUME")
-"""Parts of the names of instructions after which the interpreter (since 3.11) looks for what others have sent."""
+"""Parts of the names of instructions after which the interpreter (since 3.11) checks for pending exceptions."""
 _GENERATOR = 0x20 | 0x80 | 0x200
 """Flags of the code of generators, coroutines and asynchronous generators."""
 
 _getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
-"""Without the conversion to an enumeration, which takes longer than all else."""
+"""Without the conversion to an Enum, which takes longer than everything else."""
 _LIMITS = ("Exception", "RuntimeError", "TimeoutError")
-"""Names of types that no function in C raises without arguments, and that time limits do."""
+"""Names of types that time limits raise without arguments, and C functions do not."""
 
 
 @overload
@@ -63,11 +64,8 @@ def synchronous(*kinds: Type[E]) -> Tuple[Type[E], ...]: ...
 
 
 def synchronous(*kinds: Type[object]) -> Tuple[Type[object], ...]:
-    """Return ``kinds`` (by default ``Exception``) for an ``except`` clause; nothing if what is handled came from
-    outside.
-
-    To be called in the clause itself: ``except synchronous(OSError) as error:``.
-    """
+    """Return ``kinds`` (by default ``Exception``) for an ``except`` clause; () if the handled exception is from
+    outside. To be called in the clause itself: ``except synchronous(OSError) as error:``."""
     error = sys.exc_info()[1]
     if error is not None and is_asynchronous(error):
         return ()
@@ -75,7 +73,7 @@ def synchronous(*kinds: Type[object]) -> Tuple[Type[object], ...]:
 
 
 class suppressed:  # noqa: N801 - used as the function contextlib.suppress is
-    """``contextlib.suppress`` for what does not come from outside."""
+    """``contextlib.suppress`` for exceptions that are not from outside."""
 
     def __init__(self, *kinds: Type[BaseException]) -> None:
         self._kinds = kinds
@@ -90,13 +88,11 @@ class suppressed:  # noqa: N801 - used as the function contextlib.suppress is
 
 
 def is_asynchronous(error: BaseException) -> bool:
-    """Return whether ``error``, or what it was raised for, came from outside of the work that the traceback shows.
-
-    Raises only what comes from outside itself; where the answer can't be had, it is False.
-    """
+    """Return whether ``error``, or its cause, came from outside of the work that the traceback shows. Raises only
+    exceptions from outside; False if the question can't be decided."""
     try:
         return _came_from_outside(error)
-    except Exception as failure:  # objects of the program that are looked at may raise
+    except Exception as failure:  # objects of the program may raise when they are examined
         if _is_called_with_its_caller(list(_frames(failure.__traceback__))):
             raise
         return False
@@ -108,7 +104,7 @@ def _came_from_outside(error: BaseException) -> bool:
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        if not isinstance(current, (Exception, GeneratorExit)):  # ``finally`` has raised in the place of Ctrl-C
+        if not isinstance(current, (Exception, GeneratorExit)):  # ``finally`` has raised in place of Ctrl-C
             return True
         frames = list(_frames(_traceback(current)))
         if _is_called_with_its_caller(frames) or _is_sent(current, frames):
@@ -117,31 +113,29 @@ def _came_from_outside(error: BaseException) -> bool:
             if not _is_librarys(_root(frame.f_globals.get("__name__"))):
                 of_others[id(frame.f_code)] = frame.f_code
         current = _raised_while_handling(current, [frame for frame, _ in frames])
-    # Once for all of them, and last: reading the handlers takes longer than all else.
+    # Once for all of them, and last: reading the handlers takes longer than everything else.
     return bool(of_others) and not of_others.keys().isdisjoint(map(id, _signal_handlers()))
 
 
 def _frames(traceback: Optional[TracebackType]) -> Iterator[Tuple[FrameType, int]]:
-    """Yield each frame with the offset of the instruction that it has come to, the outermost first."""
+    """Yield each frame with the offset of its current instruction, the outermost first."""
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lasti
         traceback = traceback.tb_next
 
 
 def _raised_while_handling(error: BaseException, frames: List[FrameType]) -> Optional[BaseException]:
-    """Return the exception that one of ``frames`` has made ``error`` of."""
+    """Return the exception that one of ``frames`` was handling when it raised ``error``; ``None`` if there is none."""
     cause = _cause(error)
     before: Optional[BaseException] = _context(error) if cause is None else cause
     first = None if before is None else _traceback(before)
-    # One that the program was handling when it called us was caught further out.
+    # An exception that the program was handling when it called depyf was caught further out.
     return before if first is not None and any(frame is first.tb_frame for frame in frames) else None
 
 
 def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
-    """Return whether a function of the program's, or a debugger's, was given the frame or code that it interrupts.
-
-    Of libraries only what is called as signal handlers are counts: PyTorch's launcher of processes has one.
-    """
+    """Return whether a function of the program, or of a debugger, was given the frame or code that it interrupts. For
+    libraries, only functions with the signature of signal handlers are accepted: PyTorch's process launcher has one."""
     for (outer, _), (inner, _) in zip(frames, frames[1:]):
         name = _root(inner.f_globals.get("__name__"))
         if name in _DEBUGGERS or not _is_librarys(name):
@@ -157,7 +151,7 @@ def _is_called_with_its_caller(frames: List[Tuple[FrameType, int]]) -> bool:
 
 
 def _has_its_own_frame(frame: FrameType) -> bool:
-    """Return whether a function of the program's may have given its frame to another one by itself."""
+    """Return whether a function of the program may itself have passed its frame to another one."""
     by_itself = not _OWN_FRAME.isdisjoint(frame.f_code.co_names)
     return by_itself and not _is_librarys(_root(frame.f_globals.get("__name__")))
 
@@ -179,7 +173,7 @@ def _signal_numbers() -> Tuple[int, ...]:
 
 
 def _signal_handlers() -> List[CodeType]:
-    """Return the code of all handlers that are installed, of what they wrap as well."""
+    """Return the code of all installed handlers, and of what they wrap."""
     found: List[CodeType] = []
     for number in _signal_numbers():
         handler: object = _getsignal(number)
@@ -198,7 +192,7 @@ def _signal_handlers() -> List[CodeType]:
 
 
 def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
-    """Return whether ``error`` was raised where nothing raises it: another thread has sent it."""
+    """Return whether ``error`` was raised where no instruction raises it: another thread has sent it."""
     if not frames or not isinstance(error, Exception):
         return False
     frame, offset = frames[-1]
@@ -214,14 +208,14 @@ def _is_sent(error: BaseException, frames: List[Tuple[FrameType, int]]) -> bool:
 
 
 def _needs_no_arguments(kind: Type[BaseException]) -> bool:
-    """Return whether an instance that is made without arguments may give itself some, as a message."""
+    """Return whether an instance that is made without arguments may set its own, such as a message."""
     made_by = getattr(kind, "__init__", None)
     code, defaults = getattr(made_by, "__code__", None), getattr(made_by, "__defaults__", None)
     return isinstance(code, CodeType) and code.co_argcount - len(defaults or ()) <= 1
 
 
 def _looks_for_what_is_sent(code: CodeType, offset: int) -> bool:
-    """Return whether the interpreter may raise what another thread has sent when it has come to this instruction."""
+    """Return whether the interpreter may raise a pending exception at this instruction."""
     names = {each.offset: each.opname for each in dis.get_instructions(code)}
     name = names.get(offset, "")  # before the first instruction it is negative
     if "RESUME" in names.values():  # since 3.11
@@ -230,7 +224,7 @@ def _looks_for_what_is_sent(code: CodeType, offset: int) -> bool:
 
 
 def _is_thrown(code: CodeType, offset: int, caller: FrameType, called_at: int) -> bool:
-    """Return whether a generator with this code was most likely given the exception by ``throw``."""
+    """Return whether a generator with this code most likely received the exception by ``throw``."""
     if not code.co_flags & _GENERATOR or "throw" not in caller.f_code.co_names:
         return False
     names = {each.offset: each.opname for each in dis.get_instructions(code)}

@@ -1,4 +1,4 @@
-"""The public face of the decompiler: ``decompile`` for everybody, ``Decompiler`` for those who knew the first depyf."""
+"""The public interface of the decompiler: ``decompile``, and ``Decompiler`` for code written for depyf 0.20."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from typing import Any, List, Optional, Set, Union
 
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.opcode_table import table_for
-from depyf.bytecode.pyc import read_pyc
+from depyf.errors import DecompilationError
+from depyf.hints import Hints
 from depyf.pipeline import decompile_code
-from depyf.result import Decompilation, DecompilationError, Hints, LineMap, Verdict
+from depyf.result import Decompilation, Verdict
 from depyf.source.definitions.function_objects import facts_of
+from depyf.source.line_map import LineMap
 from depyf.source.printing.layout import reindented, with_temporaries_called
 
 __all__ = [
@@ -31,13 +33,13 @@ __all__ = [
 
 
 def decompile(target: object) -> str:
-    """Return the Python source of a code object or of what holds one.
+    """Return the Python source of a code object or of an object that has one.
 
-    ``target``: a code object, function, bound method, ``functools.partial``, anything with ``__wrapped__``, a callable
-    instance, or an ``nn.Module`` (its ``forward``). The source of a function has its defaults and annotations as they
-    are now; a comment at the end names those that can't be written.
+    ``target``: a code object, function, bound method, ``functools.partial``, an object with ``__wrapped__``, a callable
+    instance, or an ``nn.Module`` (its ``forward``). The source of a function has its current defaults and annotations;
+    a comment at the end lists those that can't be written.
 
-    Raises ``DecompilationError`` when there is no source, and ``TypeError`` for what holds no Python code.
+    Raises ``DecompilationError`` when there is no source, and ``TypeError`` for objects without Python code.
     """
     holder = _holder_of(target)
     if not isinstance(holder, FunctionType):
@@ -50,23 +52,23 @@ def decompile(target: object) -> str:
 
 
 def decompile_pyc(path: Union[str, os.PathLike[str]]) -> Decompilation:
-    """Decompile and verify the module in a ``.pyc`` file of the running Python or an older one.
+    """Decompile and verify the module in a ``.pyc`` file of the running Python or an older one. The file is read by a
+    reader of depyf's own and never run. Raises ``ValueError`` when it is not a ``.pyc`` file or is malformed,
+    ``OSError`` when it can't be read, and ``DecompilationError`` as ``decompile_code`` does."""
+    from depyf.bytecode.pyc import read_pyc  # a tenth of the imports of the first decompilation
 
-    The file is read by a reader of depyf's own and never run. Raises ``ValueError`` when it is not a ``.pyc`` file or
-    is malformed, ``OSError`` when it can't be read, and ``DecompilationError`` as ``decompile_code`` does.
-    """
     return decompile_code(read_pyc(path).code)
 
 
 def code_of(target: object) -> Code:
-    """The code object behind a callable. Raises ``TypeError`` for what has none."""
+    """Return the code object of a callable. Raises ``TypeError`` if it has none."""
     holder = _holder_of(target)
     code: Code = holder if is_code(holder) else holder.__code__
     return code
 
 
 def _holder_of(target: object) -> Any:
-    """The code object behind ``target``, or what has it as ``__code__``."""
+    """Return the code object of ``target``, or the object that has it as ``__code__``. Raises ``TypeError``."""
     seen: Set[int] = set()
     step: object = target
     wrapper: object = None
@@ -80,15 +82,15 @@ def _holder_of(target: object) -> Any:
             return step
         elif callable(step):
             step = type(step).__call__
-    if wrapper is not None:  # what it wraps is built in
+    if wrapper is not None:  # it wraps a builtin
         return wrapper
     raise TypeError(_why_not(target))
 
 
 def _why_not(target: object) -> str:
-    """Why there is nothing to decompile, in words."""
+    """Return the reason why there is nothing to decompile."""
     if isinstance(target, type):
-        return f"{target.__qualname__} is a class, whose body is gone once it has run: decompile its methods one by one"
+        return f"{target.__qualname__} is a class, and its body is not kept: decompile its methods one by one"
     if isinstance(target, _BUILTIN):
         return f"{target.__qualname__} is built in: it holds no Python code that could be decompiled"
     return f"a {type(target).__name__} holds no Python code that could be decompiled"
@@ -104,12 +106,12 @@ _BUILTIN = (
 
 
 def _step(target: object) -> Optional[str]:
-    """The attribute of ``target`` that leads on to its code; a wrapper leads to what it wraps, as for ``inspect``."""
+    """Return the attribute of ``target`` that leads to its code, ``None`` if there is none; wrappers are unwrapped."""
     if isinstance(target, functools.partial):
         return "func"
     for kind in type(target).__mro__:
         if (kind.__module__, kind.__name__) == ("torch.nn.modules.module", "Module"):
-            # What torch.compile returns holds the module that was compiled; all are called by a function of torch.
+            # The result of torch.compile contains the compiled module; all modules are called by a function of torch.
             return "forward" if getattr(target, "_orig_mod", None) is None else "_orig_mod"
     for name in ("__wrapped__", "__func__"):
         if inspect.getattr_static(target, name, None) is not None:
@@ -119,8 +121,7 @@ def _step(target: object) -> Optional[str]:
 
 class Decompiler:
     """Decompile one code object or callable, as depyf 0.20 did. New code calls ``decompile_code``, which has the
-    verdict.
-    """
+    verdict."""
 
     def __init__(self, code: object) -> None:
         self.code = code_of(code)
@@ -128,14 +129,14 @@ class Decompiler:
     def decompile(
         self, indentation: int = 4, temp_prefix: str = "__temp_", overwite_fn_name: Optional[str] = None
     ) -> str:
-        """The source, indented by ``indentation`` spaces, with temporaries called ``temp_prefix`` and a number, as a
-        function called ``overwite_fn_name``. Raises ``DecompilationError``."""
+        """Return the source, indented by ``indentation`` spaces, with temporaries called ``temp_prefix`` and a number,
+        as a function called ``overwite_fn_name``. Raises ``DecompilationError``."""
         source = decompile_code(self.code, name=overwite_fn_name).source
         return reindented(with_temporaries_called(source, temp_prefix), indentation)
 
     @staticmethod
     def supported_opnames() -> List[str]:
-        """The names of all opcodes of the running Python: there is none that can't be decompiled."""
+        """Return the names of all opcodes of the running Python: all of them can be decompiled."""
         return sorted(table_for().opcodes)
 
     @staticmethod
@@ -146,11 +147,11 @@ class Decompiler:
         temp_prefix: str = "__temp_",
         filepath_template: Optional[str] = None,
     ) -> CodeType:
-        """``code_to_decompile`` decompiled and compiled again, to stand in for ``reference_code``.
+        """Return ``code_to_decompile`` decompiled and compiled again, as a replacement for ``reference_code``.
 
         With ``filepath_template`` (a path with one ``%s``) the source is written to the first such path, counting from
         0, that does not exist, and the code object's lines are those of that file. ``indentation`` and ``temp_prefix``
-        are accepted as ever; the file is written as it runs, with 4 spaces. Raises ``DecompilationError``.
+        are accepted and ignored; the file has an indentation of 4 spaces. Raises ``DecompilationError``.
         """
         decompilation = decompile_code(code_to_decompile, name=reference_code.co_name)
         path = None
@@ -160,7 +161,7 @@ class Decompiler:
 
 
 def _write_new(template: str, source: str) -> str:
-    """Write ``source`` to the first free path of ``template``; the path."""
+    """Write ``source`` to the first free path of ``template``; return the path."""
     number = 0
     while True:
         path = template % number

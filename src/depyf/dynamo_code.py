@@ -1,36 +1,35 @@
-"""Recognises the code that TorchDynamo writes by what it loads, and says what is known about such code.
+"""Recognise the code that TorchDynamo writes by what it loads, and return facts about it.
 
-Nothing but the code object is needed, so that ``decompile`` gives the same answer wherever it is called. What is
-known beyond that of a frame that has just been compiled (its globals, its original) is added in
-``dynamo/entries/hints.py``.
+Only the code object is needed, so that ``decompile`` returns the same wherever it is called. Further facts about a
+frame that has just been compiled (its globals, its original) are added in ``dynamo/entries/hints.py``.
 
-The hints rest on what Dynamo does, and are given for no other code:
+The hints rely on what Dynamo does, and are given for no other code:
 
 - Dynamo binds the globals ``__compiled_fn_<n>`` and ``__resume_at_<offset>_<n>``, which it numbers,
   ``__import_<module>`` to modules and ``__builtins_dict___<n>`` to the builtins, before the code that loads them runs
-  for the first time. It never binds them to something else or unbinds them while that code is in use. A global that the
+  for the first time. It never binds them to another object or unbinds them while that code is in use. A global that the
   code itself binds, or a function in it, is the user's.
 - Its own local variables are ``graph_out_*`` and ``tmp_*``, numbered from 0, and ``___context_manager_*_*``. In
-  ``co_varnames`` they stand behind those of the function.
-- What it adds has no columns, which all code has that CPython (since 3.11) compiled from text: a user's function that
-  is called with such a name, or has such variables, is not taken for Dynamo's. Before 3.11, and with
-  ``-X no_debug_ranges``, only the names are left, and they are no evidence: ``shown_by_columns`` says which it is.
+  ``co_varnames`` they follow those of the function.
+- Its additions have no columns, which all code has that CPython (since 3.11) compiled from text: a user's function with
+  such a name, or with such variables, is not taken for Dynamo's. Before 3.11, and with ``-X no_debug_ranges``, there
+  are only the names, and they are no evidence: ``shown_by_columns`` says which applies.
 """
 
 from __future__ import annotations
 
 import sys
 from types import CodeType
-from typing import AbstractSet, FrozenSet, Iterator, Optional, Sequence, Set
+from typing import AbstractSet, FrozenSet, Optional, Sequence, Set
 
-from depyf.bytecode.code import Code, is_code, may_bind_globals
+from depyf.bytecode.code import Code, may_bind_globals, nested_codes
+from depyf.hints import Hints
 from depyf.lazy_pattern import re_compile
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, Op
-from depyf.result import Hints
 
 RESUME_PREFIX = "__resume_at_"
-"""How the globals begin that transformed code goes on in."""
+"""The prefix of the globals in which transformed code resumes."""
 
 _GRAPH = r"__compiled_fn_\d+(_[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12})?"
 _RESUME = rf"{RESUME_PREFIX}\d+_\d+"
@@ -42,7 +41,7 @@ _OWN_VARIABLE = re_compile(r"(?:graph_out|tmp)_(\d+)\Z")
 
 
 def hints_of(code: Code) -> Optional[Hints]:
-    """The hints for ``code`` if Dynamo wrote it, ``None`` for any other code."""
+    """Return the hints for ``code`` if Dynamo wrote it; ``None`` for other code."""
     names = frozenset(filter(_WRITTEN_BY_DYNAMO.match, code.co_names))
     if not names:
         return None
@@ -55,12 +54,24 @@ def hints_of(code: Code) -> Optional[Hints]:
     return Hints(droppable=_own_variables(code), stable_globals=installed - users)
 
 
-def shown_by_columns(code: Code) -> bool:
-    """Whether it is sure that no compiler wrote what has no columns in ``code``: it writes columns.
+def line_resumed_at(code: Code) -> Optional[int]:
+    """Return the line at which a resume function goes on; ``None`` if that is not known.
 
-    Either other instructions of ``code`` have them, or what this process compiles has them and ``code`` stands on
-    a single line, as code does that Dynamo made as a whole.
+    It has the whole code of the function that it resumes, and begins with a jump to the place where it goes on. The
+    offset in the names of resume functions is of Dynamo's own list of instructions, which has no prefixes of arguments.
     """
+    ops = lower(code).ops
+    jump = next((instr for instr in ops if instr.op is Op.JUMP), None)
+    if jump is None or jump.target is None:
+        return None
+    span = ops[jump.target].span
+    return None if span is None else span.line
+
+
+def shown_by_columns(code: Code) -> bool:
+    """Return whether instructions without columns in ``code`` certainly come from no compiler, since it writes columns.
+    Either other instructions of ``code`` have them, or code compiled by this process has them and ``code`` is on a
+    single line, like code that Dynamo made as a whole."""
     if not isinstance(code, CodeType):
         return False
     spans = [instr.span for instr in lower(code).ops]
@@ -71,38 +82,31 @@ def shown_by_columns(code: Code) -> bool:
 
 
 def installed_globals(code: Code) -> FrozenSet[str]:
-    """The globals that Dynamo installs once for ``code``, which it wrote, and never changes."""
+    """Return the globals that Dynamo installs once for ``code``, which it wrote, and never changes."""
     names = {name for name in code.co_names if _INSTALLED.match(name) or _is_module(name)}
     return frozenset(names - _bound_globals(code) if names else ())
 
 
 def loaded_globals(code: Code, names: AbstractSet[str]) -> Set[str]:
-    """Those of ``names`` that ``code`` loads as globals."""
+    """Return those of ``names`` that ``code`` loads as globals."""
     return {instr.arg[1] for instr in lower(code).ops if _loads_global(instr, names)}
 
 
 def _is_module(name: str) -> bool:
-    """Whether ``name`` is what Dynamo calls a module that is there: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    """Return whether ``name`` is Dynamo's name of an existing module: ``__import_torch_dot_nn`` is ``torch.nn``."""
     module = name[len(_IMPORTED) :].replace("_dot_", ".") if name.startswith(_IMPORTED) else ""
     return module in sys.modules or module.partition(".")[0] == "torch"
 
 
 def _bound_globals(code: Code) -> Set[str]:
-    """The globals that ``code`` or code nested in it stores or deletes."""
+    """Return the globals that ``code`` or code nested in it stores or deletes."""
     return {
         instr.arg[1]
-        for each in _walk(code)
+        for each in nested_codes(code)
         if may_bind_globals(each)
         for instr in lower(each).ops
         if instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] == "global"
     }
-
-
-def _walk(code: Code) -> Iterator[Code]:
-    yield code
-    for constant in code.co_consts:
-        if is_code(constant):
-            yield from _walk(constant)
 
 
 def _loads_global(instr: Instr, names: AbstractSet[str]) -> bool:
@@ -114,10 +118,8 @@ def _has_columns(instr: Instr) -> bool:
 
 
 def _own_variables(code: Code) -> FrozenSet[str]:
-    """The variables that Dynamo made for itself: the last ones, as far as they are numbered from 0.
-
-    One counter numbers them all; in older versions of PyTorch each name has its own.
-    """
+    """Return the variables that Dynamo made for its own use: the last ones, as far as they are numbered from 0. One
+    counter numbers them all; in older versions of PyTorch each name has its own."""
     parameters = code.co_argcount + code.co_kwonlyargcount
     names = list(code.co_varnames[parameters:])
     managers = []
@@ -137,6 +139,6 @@ def _own_variables(code: Code) -> FrozenSet[str]:
 
 
 def _first_of_one_count(numbers: Sequence[int]) -> Optional[int]:
-    """Where the numbers begin that are 0, 1, 2 and so on up to the end."""
+    """Return the index from which the numbers are 0, 1, 2, ... up to the end; ``None`` if there is none."""
     first = len(numbers) - 1 - numbers[-1] if numbers else -1
     return first if first >= 0 and list(numbers[first:]) == list(range(len(numbers) - first)) else None

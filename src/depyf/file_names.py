@@ -1,7 +1,7 @@
-"""The names of the files of a dump: every one is written and parsed here, and nowhere else.
+"""The names of the files of a dump: all of them are written and parsed here, and nowhere else.
 
-What makes a name unique is not known here: numbers are given by ``dynamo/store/directory.py``, which also marks the
-names of other processes (``marked``). Parts that come from names of the program are made fit before (``file_stem``).
+Uniqueness is not decided here: ``dynamo/store/directory.py`` assigns the numbers, and also marks the names of other
+processes (``marked``). Parts that come from names of the program are sanitised before (``file_stem``).
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
 
 INDEX = "index"
-"""The page and the Markdown index, without their endings."""
+"""The page and the Markdown index, without their suffixes."""
 
 _MANIFEST = "manifest"
+_SUMMARY = "rank_summary"
 _FULL_CODE = "full_code_for_"
 _TRANSFORMED = "__transformed_code_"
 _COMPILED = "__compiled_fn_"
 _KERNEL = ".kernel_"
 _WRAPPER = ".AOT_"
+_PASSES = ".passes_"
 _RANK, _PROCESS = "rank_", "process_"
 _MARKED_BEFORE = (".json", ".md", ".html")
-"""The endings, besides ``.py``, that a mark stands before."""
+"""The suffixes, besides ``.py``, that a mark precedes."""
 
 _MARK = rf"(?:\.(?P<mark>(?:{_RANK}|{_PROCESS})\d{{1,9}}))?"
 _NUMBER = r"(?P<number>\d{1,9})"
 
 Note = Literal["eager_fallbacks", "missing_stages"]
-"""The texts for the user about a dump as a whole, as their files are named."""
+"""The texts for the user about a dump as a whole, by the names of their files."""
 
-FileKind = Literal["graph", "kernels", "wrapper", "transformed", "full_code", "note"]
-"""What a file of a dump holds, as manifests call it."""
+FileKind = Literal["graph", "kernels", "wrapper", "transformed", "full_code", "passes", "note"]
+"""The contents of a file of a dump, as named in manifests."""
 
 _PATTERNS: Dict[FileKind, str] = {
     "kernels": rf"(?P<graph>[\w-]+){re.escape(_KERNEL)}{_NUMBER}{_MARK}\.py",
@@ -41,9 +43,10 @@ _PATTERNS: Dict[FileKind, str] = {
     "graph": rf"(?P<graph>[\w-]+)\.(?P<stage>[A-Za-z][\w.-]*)\.{_NUMBER}{_MARK}\.py",
     "transformed": rf"{_TRANSFORMED}{_NUMBER}_for_(?P<function>.+?){_MARK}\.py",
     "full_code": rf"{_FULL_CODE}(?P<function>[^.]+)_{_NUMBER}{_MARK}\.py",
+    "passes": rf"(?P<graph>[\w-]+){re.escape(_PASSES)}{_NUMBER}{_MARK}\.md",
     "note": rf"(?P<stage>{'|'.join(get_args(Note))})_{_NUMBER}(?:\.txt){_MARK}(?:\.txt)?",
 }
-"""By kinds of artifacts; the first that fits counts."""
+"""By the kind of artifact; the first match is used."""
 
 _KINDS = {kind: re_compile(pattern) for kind, pattern in _PATTERNS.items()}
 _OF_A_GRAPH = re_compile(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
@@ -83,17 +86,27 @@ def wrapper_file(function: str, artifact: str, number: int) -> str:
 
 
 def wrapper_stem(function: str, artifact: str) -> str:
-    """What the numbers of AOTAutograd's wrappers of one kind are counted by."""
+    """Return the key by which AOTAutograd's wrappers of one kind are numbered."""
     return f"{function}{_WRAPPER}{artifact}"
 
 
 def wrapper_stage(artifact: str) -> str:
-    """The part of the name between the function and the number, which shows as the stage of a wrapper."""
+    """Return the part of the name between the function and the number, which is shown as the stage of a wrapper."""
     return f"{_WRAPPER[1:]}{artifact}"
 
 
+def passes_file(function: str, number: int) -> str:
+    return f"{passes_stem(function)}{number}.md"
+
+
+def passes_stem(function: str) -> str:
+    """Return the name by which the numbers of the files of passes are counted."""
+    return f"{function}{_PASSES}"
+
+
 def transformed_stem(number: int, function: str) -> str:
-    """The name of the function in the file as well, and in the full_code file."""
+    """Return the file name without suffix, which is also the name of the function in the file and in the full_code
+    file."""
     return f"{_TRANSFORMED}{number}_for_{function}"
 
 
@@ -121,6 +134,10 @@ def manifest_file(suffix: str = "") -> str:
     return f"{_MANIFEST}{suffix}.json"
 
 
+def summary_file(suffix: str = "") -> str:
+    return f"{_SUMMARY}{suffix}.json"
+
+
 # Marks of processes
 
 
@@ -133,7 +150,7 @@ def process_mark(number: int) -> str:
 
 
 def marked(name: str, mark: str) -> str:
-    """``name`` with ``mark`` before what says its type: what belongs together sorts together."""
+    """Return ``name`` with ``mark`` before its suffix, so that related files are sorted together."""
     stem, python, rest = name.rpartition(".py")
     if python:
         return f"{stem}.{mark}{python}{rest}"
@@ -142,7 +159,7 @@ def marked(name: str, mark: str) -> str:
 
 
 def rank_of_mark(mark: str) -> Optional[int]:
-    """The rank that a mark is of; None for those of other processes."""
+    """Return the rank of a mark; ``None`` for those of other processes."""
     return int(mark[len(_RANK) :]) if mark.startswith(_RANK) else None
 
 
@@ -151,7 +168,7 @@ def is_mark_of_process(mark: str) -> bool:
 
 
 def process_folder(rank: Optional[int], process: Optional[int]) -> str:
-    """The folder of a process of a program that was followed, by its rank, its number for the system, or both."""
+    """Return the folder of a process of a followed program, by its rank, its process id, or both."""
     parts = [] if rank is None else [f"rank{rank}"]
     return "_".join([*parts, *([] if process is None else [f"pid{process}"])])
 
@@ -160,34 +177,34 @@ def process_folder(rank: Optional[int], process: Optional[int]) -> str:
 
 
 def kinds_of(name: str) -> Mapping[FileKind, FileName]:
-    """What a file of this name can be, the likeliest first; empty for what is no file of a dump."""
+    """Return the kinds that a file of this name may be, the likeliest first; empty if it is not a file of a dump."""
     matches = ((kind, pattern.fullmatch(name)) for kind, pattern in _KINDS.items())
     return {kind: FileName(kind, match.groupdict()) for kind, match in matches if match is not None}
 
 
 def graph_in(name: str) -> Optional[GraphFileName]:
-    """The graph that a file of this name may hold: wrappers are named alike."""
+    """Return the graph that a file of this name may contain, ``None`` if none: names of wrappers are similar."""
     match = _OF_A_GRAPH.fullmatch(name)
     return None if match is None else GraphFileName(*match.groups())
 
 
 def is_dumped_code(name: str) -> bool:
-    """Whether this is the name of Python code of a dump: of a function or of what belongs to a compiled one."""
+    """Return whether this is the name of Python code of a dump: of a function or of a part of a compiled one."""
     return _DUMPED.fullmatch(name) is not None
 
 
 def begins_like_what_runs(name: str) -> bool:
-    """Whether code that runs from a file of this name runs from a dump: it is called by the user's line."""
+    """Return whether code from a file of this name runs from a dump: the user's line calls it."""
     return name.startswith((_COMPILED, _TRANSFORMED))
 
 
 def is_of_a_function(name: str) -> bool:
-    """Whether this is the name of a file that is about a function of the program, and about no graph."""
+    """Return whether this is the name of a file about a function of the program, and not about a graph."""
     return name.startswith((_TRANSFORMED, _FULL_CODE))
 
 
 def graph_part(stem: str) -> str:
-    """What is before the part of a name, without its ending, that says that it is no graph."""
+    """Return the part of a name without its suffix that precedes the kind of a file that is not a graph."""
     return _NO_GRAPH.sub("", stem)
 
 
@@ -196,17 +213,31 @@ def is_manifest(name: str) -> bool:
 
 
 def manifests_in(directory: str) -> str:
-    """What ``glob`` finds the manifests of a directory with; its own characters are to be escaped in ``directory``."""
+    """Return a ``glob`` pattern for the manifests of a directory; ``directory`` must be escaped."""
     return os.path.join(directory, f"{_MANIFEST}*.json")
 
 
 def mark_of_manifest(name: str) -> str:
-    """The mark in the name of a manifest; empty where it has none."""
+    """Return the mark in the name of a manifest; empty if it has none."""
     return name[len(_MANIFEST) : -len(".json")].strip(".")
 
 
+def is_summary(name: str) -> bool:
+    return name.startswith(_SUMMARY) and name.endswith(".json")
+
+
+def summaries_in(directory: str) -> str:
+    """Return a ``glob`` pattern for the summaries of ranks in a directory; see ``manifests_in``."""
+    return os.path.join(directory, f"{_SUMMARY}*.json")
+
+
+def mark_of_summary(name: str) -> str:
+    """Return the mark in the name of a summary; empty if it has none."""
+    return name[len(_SUMMARY) : -len(".json")].strip(".")
+
+
 def process_folders(directory: str) -> List[str]:
-    """The folders of the processes of a program that was followed into this directory: ranks first, then by number."""
+    """Return the folders of the processes of a program followed into this directory: ranks first, then by number."""
     try:
         with os.scandir(directory) as entries:
             names = [each.name for each in entries if is_process_folder(each.name) and each.is_dir()]
@@ -216,12 +247,12 @@ def process_folders(directory: str) -> List[str]:
 
 
 def is_process_folder(name: str) -> bool:
-    """Whether a folder of this name is that of a process of a program that was followed."""
+    """Return whether a folder of this name is that of a process of a followed program."""
     return _PROCESS_FOLDER.fullmatch(name) is not None
 
 
 def is_folder_of_rank(name: str) -> bool:
-    """Whether it is that of a rank itself, and not of a process that it started."""
+    """Return whether it is that of a rank itself, and not of a process that it started."""
     return is_process_folder(name) and "pid" not in name
 
 

@@ -1,4 +1,4 @@
-"""``re_compile``: a regular expression that is compiled when it is first used, and not when its module is imported.
+"""``re_compile``: a regular expression that is compiled when it is first used, not when its module is imported.
 
 depyf has 140 of them, and a session, or one decompilation, uses some.
 """
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 else:
     import re
 
-    class re_compile:  # noqa: N801 - it stands for a function
+    class re_compile:  # noqa: N801 - it replaces a function
         """Has the methods of ``re.compile(pattern, flags)``; each is looked up once."""
 
         def __init__(self, pattern, flags=0):
             self._arguments = pattern, flags
 
         def __getattr__(self, name):
-            if name.startswith("__"):  # asked by copy, pickle and the like
+            if name.startswith("__"):  # looked up by copy, pickle and similar modules
                 raise AttributeError(name)
             found = getattr(re.compile(*self._arguments), name)
             self.__dict__[name] = found

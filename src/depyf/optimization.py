@@ -1,4 +1,4 @@
-"""Choosing among compiled codes without PyTorch's guards."""
+"""Select among compiled codes without PyTorch's guards."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from depyf.dynamo.hooks import frame_evaluation, torch_names
 __all__ = ["TorchCompileWrapperWithCustomDispatcher"]
 
 _calling = threading.local()
-"""Which wrapper's compiled callable this thread runs: what is compiled meanwhile is that wrapper's."""
+"""The wrapper whose compiled callable this thread runs: it owns what is compiled meanwhile."""
 
 
 class TorchCompileWrapperWithCustomDispatcher:
-    """Base class of objects that run compiled code of their ``forward`` which they choose themselves.
+    """Base class of objects that select the compiled code of their ``forward`` themselves.
 
-    A subclass defines ``forward`` and ``__call__``. Calling ``self.compiled_callable`` compiles ``forward`` as need
-    be, and every transformed code object of this instance is added to ``self.compiled_codes``. Inside of
-    ``with self.dispatch_to_code(index):`` a call of ``self.forward`` runs that code object with no guards at all.
+    A subclass defines ``forward`` and ``__call__``. A call of ``self.compiled_callable`` compiles ``forward`` if
+    needed, and every transformed code object of this instance is added to ``self.compiled_codes``. Inside of ``with
+    self.dispatch_to_code(index):`` a call of ``self.forward`` runs that code object without guards.
 
-    ``compiled_callable`` is ``torch.compile(self.forward)`` or the like. With ``use_custom_dispatcher=False`` no code
-    is collected.
+    ``compiled_callable`` is ``torch.compile(self.forward)`` or similar. With ``use_custom_dispatcher=False`` no code is
+    collected.
     """
 
-    def __init__(self, compiled_callable: Callable[..., Any], use_custom_dispatcher: bool = True) -> None:
+    def __init__(self, compiled_callable: Callable[..., Any], use_custom_dispatcher: bool = True) -> None:  # noqa: FBT001, FBT002
         self.use_custom_dispatcher = use_custom_dispatcher
         self.compiled_codes: List[CodeType] = []
         self.original_code_object: CodeType = type(self).forward.__code__
@@ -40,21 +40,21 @@ class TorchCompileWrapperWithCustomDispatcher:
                 weakref.finalize(self, handle.remove)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run, by default what PyTorch chooses; subclasses choose themselves."""
+        """Run the code that PyTorch selects; subclasses override it to select code themselves."""
         return self.compiled_callable(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What is compiled; subclasses define it."""
+        """Compute the result: this is the function to compile, which subclasses define."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
-        """Called with every code object that was compiled while this instance was running its compiled callable."""
+        """Receive every code object that was compiled while this instance was running its compiled callable."""
         if old_code is self.original_code_object:
             self.compiled_codes.append(new_code)
 
     @contextlib.contextmanager
     def dispatch_to_code(self, index: int) -> Iterator[None]:
-        """While inside, ``self.forward`` runs ``self.compiled_codes[index]``; afterwards it is what it was before."""
+        """Make ``self.forward`` run ``self.compiled_codes[index]`` inside of the context, and restore it afterwards."""
         missing = object()
         before = vars(self).get("forward", missing)
         forward = type(self).forward
@@ -62,7 +62,7 @@ class TorchCompileWrapperWithCustomDispatcher:
             self.compiled_codes[index], forward.__globals__, forward.__name__, forward.__defaults__, forward.__closure__
         )
         function.__kwdefaults__ = forward.__kwdefaults__
-        # On the instance: other instances of the class, in other threads too, are not disturbed.
+        # On the instance: other instances of the class, also in other threads, are not affected.
         vars(self)["forward"] = MethodType(function, self)
         try:
             yield
@@ -77,7 +77,7 @@ Wrapper = "weakref.ref[TorchCompileWrapperWithCustomDispatcher]"
 
 
 def _noting_the_caller(compiled_callable: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
-    """``compiled_callable``, noting that ``wrapper`` calls it."""
+    """Return ``compiled_callable``, recording that ``wrapper`` calls it."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         before = getattr(_calling, "wrapper", None)
@@ -91,7 +91,7 @@ def _noting_the_caller(compiled_callable: Callable[..., Any], wrapper: Any) -> C
 
 
 def _collector(wrapper: Any) -> Callable[[CodeType, CodeType], Optional[CodeType]]:
-    """The bytecode hook of one instance, which it must not keep alive."""
+    """Return the bytecode hook of one instance, which it must not keep alive."""
 
     def hook(old_code: CodeType, new_code: CodeType) -> Optional[CodeType]:
         instance = wrapper()

@@ -1,6 +1,6 @@
-"""Files that somebody else may have put where they are: opened only if they are regular files, and not waited for.
+"""Open files that other users may have written: only regular files, and without waiting.
 
-A pipe never ends, a device may be endless, and a symbolic link may lead anywhere. Nothing here knows what is in a file.
+A pipe never ends, a device may be endless, and a symbolic link may lead anywhere. Contents are not interpreted here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Callable, List, cast
+from typing import BinaryIO, Callable, Iterable, List, cast
 
 from depyf.asynchronous import synchronous
 
@@ -17,16 +17,14 @@ _Open = Callable[[int, str], BinaryIO]
 
 
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
-    """Open the regular file at ``path`` to read its bytes; with ``follow=False`` a symbolic link is none.
-
-    Raises ``OSError``, which says so where it is something else.
-    """
+    """Open the regular file at ``path`` to read its bytes; with ``follow=False`` symbolic links are refused. Raises
+    ``OSError`` if it is another kind of file, or can't be opened."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     flags = flags if follow else flags | no_follow()
     opened: List[int] = []
     files: List[BinaryIO] = []
     try:
-        # One call in C each: between two calls a signal handler may raise, and what was opened would be lost.
+        # One C call each: between two calls a signal handler may raise, and the opened file would be lost.
         opened.extend(map(os.open, (path,), (flags,)))
         if not stat.S_ISREG(os.fstat(opened[0]).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
@@ -39,16 +37,14 @@ def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
 
 
 def read_text(path: str, *, follow: bool = True) -> str:
-    """Return the text of a regular file, which is UTF-8 as far as it can be read. Raises ``OSError``."""
+    """Return the text of a regular file as UTF-8, with undecodable bytes replaced. Raises ``OSError``."""
     with open_regular(path, follow=follow) as file:
         return file.read().decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def path_inside(directory: str, name: str) -> str:
-    """Return the path of the file ``name`` that lies directly in ``directory``.
-
-    Raises ``OSError`` where ``name`` leads anywhere else: it may be from a manifest that a stranger wrote.
-    """
+    """Return the path of the file ``name`` directly in ``directory``. Raises ``OSError`` if ``name`` leads anywhere
+    else: it may be from a manifest of unknown origin."""
     if name in ("", os.curdir, os.pardir) or "\0" in name or os.path.basename(name) != name or "\\" in name:
         raise OSError(errno.EINVAL, "not the name of a file in this directory", name.replace("\0", "\\0"))
     try:
@@ -63,15 +59,18 @@ def no_follow() -> int:
     return getattr(os, "O_NOFOLLOW", 0)
 
 
-def write_whole(path: str, text: str) -> None:
-    """Write ``text`` to the file at ``path``, or leave what is there as it is. Raises ``OSError``."""
-    data = text.encode("utf-8", "backslashreplace")
+def write_whole(path: str, parts: Iterable[str]) -> None:
+    """Write a text, given in parts, to the file at ``path``, or leave the file unchanged. Raises ``OSError``, and what
+    ``parts`` raises."""
+    lines = (part.encode("utf-8", "backslashreplace") for part in parts)
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: there is nothing to replace
-        Path(path).write_bytes(data)
+        with open(path, "wb") as device:
+            device.writelines(lines)
         return
     part = Path(f"{path}.{os.getpid()}.part")
     try:
-        part.write_bytes(data)
+        with part.open("wb") as file:
+            file.writelines(lines)
         os.replace(part, path)
     finally:
         if part.exists():

@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Union
 from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.dump.full_code.text import Signature, is_name
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 
 __all__ = [
     "collect_all_code_objects",
@@ -22,12 +22,12 @@ __all__ = [
 
 
 def decompile_ensure(fn: CodeType, overwite_fn_name: Optional[str] = None) -> str:
-    """The source of a code object; a function with its signature and an empty body when it can't be decompiled."""
+    """Return the source of a code object; a function with its signature and an empty body if it can't be decompiled."""
     try:
         return decompile_code(fn, name=overwite_fn_name).source
     except DecompilationError as error:
         reason = str(error)
-    except synchronous() as error:  # the promise is to answer
+    except synchronous() as error:  # this function must return a source
         reason = f"{type(error).__name__}: {error}"
     comment = " ".join(reason.split())
     body = f"    # Failed to decompile: {comment}\n    raise NotImplementedError({comment!r})\n"
@@ -35,16 +35,14 @@ def decompile_ensure(fn: CodeType, overwite_fn_name: Optional[str] = None) -> st
 
 
 def get_function_signature(code_obj: CodeType, overwite_fn_name: Optional[str] = None) -> str:
-    """The line ``def name(parameters):`` of a code object, with its newline. Defaults are no part of a code object."""
+    """Return the line ``def name(parameters):`` of a code object, with its newline, without defaults."""
     name = overwite_fn_name or (code_obj.co_name if is_name(code_obj.co_name) else "function")
     return f"def {name}({Signature.of(code_obj).parameters({})}):\n"
 
 
 def get_code_owner(fn: Any) -> Union[FunctionType, Any]:
-    """The object that has the ``__code__`` behind a callable, looking through methods, partials and wrappers.
-
-    For what has none, such as a builtin, it answers the innermost callable.
-    """
+    """Return the object with the ``__code__`` behind a callable, looking through methods, partials and wrappers. For
+    callables without one, such as builtins, return the innermost callable."""
     while True:
         inner = _inside(fn)
         if inner is None or inner is fn:
@@ -67,7 +65,7 @@ def _inside(fn: Any) -> Any:
 
 
 def collect_all_code_objects(code: CodeType) -> List[CodeType]:
-    """The code object and all that are nested in it, outermost first."""
+    """Return the code object and all that are nested in it, outermost first."""
     found = [code]
     for each in found:
         found.extend(const for const in each.co_consts if isinstance(const, CodeType))
@@ -75,8 +73,6 @@ def collect_all_code_objects(code: CodeType) -> List[CodeType]:
 
 
 def safe_create_directory(path: Union[str, os.PathLike[str]]) -> None:
-    """Make the directory and its parents; one that is there already is fine, also when another process just made it.
-
-    Raises ``FileExistsError`` when a file is in the way.
-    """
+    """Make the directory and its parents; it may exist already, also if another process has just made it. Raises
+    ``FileExistsError`` when a file has that name."""
     os.makedirs(path, exist_ok=True)

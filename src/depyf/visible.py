@@ -1,4 +1,4 @@
-"""Texts of strangers for a terminal: what would move the cursor, change colours or turn the direction is shown."""
+"""Make text of unknown origin safe for a terminal: control characters and direction marks are shown as escapes."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _UNSEEN = re_compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with control characters (but newlines and tabs) and marks of direction as escapes."""
+    """Return ``text`` with control characters (except newlines and tabs) and direction marks as escapes."""
     return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)

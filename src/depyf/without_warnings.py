@@ -1,6 +1,6 @@
-"""Work of depyf's own without a trace in Python's warnings.
+"""Run work of depyf without effect on Python's warnings.
 
-``warnings.catch_warnings`` is not for this: it changes the filters for all threads, and makes Python forget which
+``warnings.catch_warnings`` is not suitable: it changes the filters for all threads, and makes Python forget which
 warnings it has shown, so that those of the program that are shown once are shown again. With ``-W error`` a warning
 about a text that depyf compiles would be an exception.
 """
@@ -17,7 +17,7 @@ from depyf.asynchronous import suppressed
 
 
 class _OnThisThread:
-    """In the place of a pattern for the text of a warning: matches each one of the thread that has made it."""
+    """Replaces the pattern of a warning filter: matches all warnings of the thread that made it."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -26,26 +26,25 @@ class _OnThisThread:
         """False at the end: ``warnings.catch_warnings`` of another thread may have copied the filters meanwhile."""
 
     def match(self, text: str) -> bool:
-        """Whether the warning is to be ignored. ``warnings`` calls it as it would call a regular expression's."""
+        """Return whether to ignore the warning. ``warnings`` calls it like the method of a regular expression."""
         return self.active and threading.get_ident() == self._thread and os.getpid() == self._process
 
 
 @contextlib.contextmanager
 def without_warnings() -> Iterator[None]:
-    """Ignore the warnings of this thread inside; those of other threads, and what was shown, stay as they are.
+    """Ignore the warnings of this thread inside; those of other threads, and the record of shown ones, do not change.
 
-    Use it around work of depyf's only: a warning of the user's code that runs inside is lost.
-
-    Another thread that walks the filters at the moment of the removal may pass over one of them, this once. To replace
-    the list instead was tried, and is worse: a filter that another thread adds meanwhile is lost for good.
+    Use it only around work of depyf: a warning of the user's code that runs inside is lost. Another thread that
+    iterates over the filters during the removal may skip one of them once. Replacing the list instead is worse: a
+    filter that another thread adds meanwhile is lost for good.
     """
     filters: object = warnings.filters
     pattern = _OnThisThread()
     mine = ("ignore", pattern, Warning, None, 0)
-    # In place: functions of ``warnings`` that add a filter also make all that was shown forgotten.
+    # In place: functions of ``warnings`` that add a filter also reset the record of shown warnings.
     try:
         try:
-            if isinstance(filters, list):  # else the program has put something else there
+            if isinstance(filters, list):  # else the program has replaced it
                 filters.insert(0, mine)
             yield
         finally:

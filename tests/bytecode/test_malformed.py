@@ -1,4 +1,4 @@
-"""Malformed code objects: a clear error each, and never one of ours."""
+"""Malformed code objects give a clear error, and never an internal one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from depyf.bytecode.code import PortableCode
 from depyf.bytecode.opcode_table import running_version, table_for
 from depyf.bytecode.pyc import read_pyc
+from depyf.errors import DecompilationError
 from depyf.pipeline import decompile_code
-from depyf.result import DecompilationError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OPCODES = table_for().opcodes
@@ -39,17 +39,17 @@ RETURN = [("LOAD_CONST", 0), ("RETURN_VALUE", 0)]
     [
         (code(), "0 bytes of code"),
         (code(co_code=b"\x01"), "1 bytes of code"),
-        (code(("RETURN_VALUE", 0)), "takes 1 values from a stack of 0"),
-        (code(("LOAD_CONST", 0), ("POP_TOP", 0), ("POP_TOP", 0), *RETURN), "takes 1 values from a stack of 0"),
-        (code(("BUILD_TUPLE", 255), *RETURN), "takes 255 values from a stack of 0"),
-        (code(("LOAD_CONST", 7), ("RETURN_VALUE", 0)), "has the argument 7, which stands for nothing"),
-        (code(("LOAD_FAST", 7), ("RETURN_VALUE", 0)), "has the argument 7, which stands for nothing"),
-        (code(("LOAD_NAME", 7), ("RETURN_VALUE", 0)), "has the argument 7, which stands for nothing"),
+        (code(("RETURN_VALUE", 0)), "pops 1 values from a stack of 0"),
+        (code(("LOAD_CONST", 0), ("POP_TOP", 0), ("POP_TOP", 0), *RETURN), "pops 1 values from a stack of 0"),
+        (code(("BUILD_TUPLE", 255), *RETURN), "pops 255 values from a stack of 0"),
+        (code(("LOAD_CONST", 7), ("RETURN_VALUE", 0)), "has the argument 7, which is out of range"),
+        (code(("LOAD_FAST", 7), ("RETURN_VALUE", 0)), "has the argument 7, which is out of range"),
+        (code(("LOAD_NAME", 7), ("RETURN_VALUE", 0)), "has the argument 7, which is out of range"),
         (code(("LOAD_CONST", 0), ("UNPACK_SEQUENCE", 200), *RETURN), "leaves 200 values"),
-        (code(("LOAD_CONST", 0)), "runs off the end"),
+        (code(("LOAD_CONST", 0)), "reaches the end"),
         (code(("JUMP_FORWARD", 100), *RETURN), "where no instruction starts"),
-        (code(*[("EXTENDED_ARG", 255)] * 5, *RETURN), "make no argument of 32 bits"),
-        (code(("EXTENDED_ARG", 1)), "make no argument of 32 bits"),
+        (code(*[("EXTENDED_ARG", 255)] * 5, *RETURN), "form no argument of at most 32 bits"),
+        (code(("EXTENDED_ARG", 1)), "form no argument of at most 32 bits"),
         (code(*RETURN, co_argcount=3), "3 parameters, and 0 local variables"),
         (code(*RETURN, co_argcount=-1), "-1 positional parameters"),
         (code(*RETURN, co_posonlyargcount=3), "3 of them by position only"),

@@ -1,4 +1,4 @@
-"""Qualified names of code objects whose Python does not keep them."""
+"""Qualified names of code objects of Pythons that do not store them."""
 
 from __future__ import annotations
 

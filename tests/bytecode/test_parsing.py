@@ -1,4 +1,4 @@
-"""Trees are made in one place, which neither fails nor makes others fail in threads (CPython 3.11.0 to 3.11.7)."""
+"""Trees are made in one place, which is safe beside other threads that make trees (CPython 3.11.0 to 3.11.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of .pyc files: all versions, and files that are none."""
+"""The reader of .pyc files: all versions, and files that are not .pyc files."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_every_truncation_is_an_error() -> None:
         (b"z\x05abc", "5 bytes should follow, there are 3"),
         (b"u\x01\x00\x00\x00\xff", "not utf-8"),
         (b"a\x01\x00\x00\x00\xff", "not ascii"),
-        (b"f\x01x", "is no number"),
+        (b"f\x01x", "is not a number"),
         (b"r\x00\x00\x00\x00", "a reference to object 0 of 0"),
         (b"\xa9\x01r\x00\x00\x00\x00", "object 0 refers to itself"),
         (b"0", "an object is missing"),
@@ -199,20 +199,20 @@ def test_long_integers_take_linear_time() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "0 bytes are no .pyc file"),
-        (b"def f(): pass\n", "does not begin with a magic number"),
+        (b"", "0 bytes are not a .pyc file"),
+        (b"def f(): pass\n", "does not start with a magic number"),
         (b"\x03\xf3\r\n" + bytes(20), "Python 2"),
         (
             struct.pack("<H", 3394) + b"\r\n" + bytes(20),
-            f"older than those that depyf reads, 3.8 to {NEWEST}",
+            f"older than depyf supports, 3.8 to {NEWEST}",
         ),
         (struct.pack("<H", 3400) + b"\r\n" + bytes(20), "pre-release of CPython 3.8|older"),
         (struct.pack("<H", 3550) + b"\r\n" + bytes(20), "pre-release of CPython 3.13"),
-        (struct.pack("<H", 3999) + b"\r\n" + bytes(20), "newer than those that this depyf knows"),
+        (struct.pack("<H", 3999) + b"\r\n" + bytes(20), "newer than this depyf supports"),
         (struct.pack("<H", 336) + b"\r\n" + bytes(20), "not written by CPython"),
         (importlib.util.MAGIC_NUMBER + bytes(3), "truncated"),
         (importlib.util.MAGIC_NUMBER + b"\x08" + bytes(20), "unknown flags 0x8"),
-        (importlib.util.MAGIC_NUMBER + bytes(12) + b"N", "holds a NoneType and no code object"),
+        (importlib.util.MAGIC_NUMBER + bytes(12) + b"N", "contains a NoneType, not a code object"),
     ],
 )
 def test_files_that_are_no_pyc_say_what_they_are(data: bytes, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The command line works without PyTorch, and prints source that can be piped on."""
+"""The command line works without PyTorch, and prints source that can be piped."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_sources_are_never_written_onto_what_is_decompiled(source: Path, capsys:
     for arguments in (["-o", folder], ["-f", "-o", folder], ["--force", "-o", folder / ".." / folder.name]):
         status, _, err = run(capsys, "decompile", folder, *arguments)
         assert status == 2
-        assert "module.py: would replace what is decompiled" in err
+        assert "module.py: would replace the input" in err
     link = folder.parent / "link.py"
     link.symlink_to(source)
     for target in (source, link):
@@ -221,7 +221,7 @@ def test_files_that_are_there_are_replaced_only_by_force(
     (out / "module.py").write_text("mine")
     for arguments in (["decompile", source.parent, "-o", out], ["decompile", source, "-o", out / "module.py"]):
         status, _, err = run(capsys, *arguments)
-        assert (status, "is there already" in err) == (2, True)
+        assert (status, "exists already" in err) == (2, True)
         assert (out / "module.py").read_text() == "mine"
         assert run(capsys, *arguments, "--force")[0] == 0
         assert (out / "module.py").read_text() == SOURCE

@@ -51,9 +51,9 @@ def test_defaults_are_taken_from_the_project_and_the_command_line_comes_first(
     ("text", "message"),
     [
         ("[tool.depyf]\nouput = 'dumps'\n", r"has no 'ouput' \(it has output, open"),
-        ("[tool.depyf]\nquiet = 1\n", "quiet of .* is a bool, and not 1"),
+        ("[tool.depyf]\nquiet = 1\n", "quiet of .* must be a bool, not 1"),
         ("[tool.depyf\n", "can't be read"),
-        ("[tool]\ndepyf = 1 # tool.depyf\n", "is no table"),
+        ("[tool]\ndepyf = 1 # tool.depyf\n", "is not a table"),
     ],
 )
 def test_what_is_wrong_in_the_table_is_said_before_anything_runs(

@@ -1,7 +1,8 @@
-"""``DEPYF_DUMP`` and ``depyf run --follow``: each process into a folder of its own, whatever becomes of it."""
+"""``DEPYF_DUMP`` and ``depyf run --follow``: each process gets its own folder, however it ends."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Dict, List, Set
 
@@ -16,6 +18,7 @@ import pytest
 
 from depyf import file_names
 from depyf.dynamo.hooks import torch_names
+from depyf.report.diff.rank_summary import summary_from_json, summary_of
 from depyf.report.model.manifest import from_json
 from depyf.report.read.reading import load
 from depyf.running import following, start_hook
@@ -174,6 +177,12 @@ def test_ranks_are_named_and_so_are_the_processes_that_they_start(tmp_path: Path
     ]
     runs = load([str(tmp_path / "dump")])
     assert sorted(each.name for each in runs if not each.is_child) == ["rank 0", "rank 1"]
+    for rank in (0, 1):  # each rank has written its own
+        (path,) = (tmp_path / "dump" / f"rank{rank}").glob("rank_summary*.json")
+        written = summary_from_json(path.read_text(encoding="utf-8"), str(path))
+        (loaded,) = load([str(path.parent)])
+        assert replace(written, name="") == replace(summary_of(loaded.side), name="")
+        assert written.functions[0].compilations[0].graph
 
 
 def test_what_compiles_nothing_leaves_nothing_and_is_silent(tmp_path: Path) -> None:
@@ -199,6 +208,30 @@ def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_p
     assert "1 process dumped" in first.stderr
     second = python("-c", "print('here')", cwd=tmp_path, DEPYF_DUMP="dump")
     assert (second.stdout, second.stderr) == ("here\n", "")
+
+
+def test_no_rank_of_many_reads_the_dumps_of_all(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    for rank in ("0", "11"):
+        done = python(
+            "-m",
+            "depyf",
+            "run",
+            "-o",
+            "dump",
+            "program.py",
+            cwd=tmp_path,
+            RANK=rank,
+            WORLD_SIZE="12",
+            PYTHONPATH=str(SOURCE),
+        )
+        assert f"depyf [rank {rank}]: the page of all ranks: depyf report " in done.stderr
+        page = "index.html" if rank == "0" else "index.rank_11.html"
+        assert f"{page} (rank {rank})\n" in done.stderr
+        text = (tmp_path / "dump" / page).read_text(encoding="utf-8")
+        assert [each for each in (0, 11) if f'"rank":{each},' in text] == [int(rank)]
+    summaries = (tmp_path / "dump").glob("rank_summary*.json")
+    assert sorted(json.loads(path.read_text())["rank"] for path in summaries) == [0, 11]
 
 
 def test_a_rank_that_is_no_number_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,7 +315,7 @@ def test_the_hook_dumps_and_is_removed_without_a_trace(tmp_path: Path, monkeypat
 def test_no_hook_is_written_where_python_does_not_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_hook.site, "ENABLE_USER_SITE", False)
     monkeypatch.setattr(start_hook, "folder", lambda *, user: str(tmp_path))
-    with pytest.raises(start_hook.HookError, match="leave out --user"):
+    with pytest.raises(start_hook.HookError, match="omit --user"):
         start_hook.install_hook(user=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -368,4 +401,69 @@ def test_a_limit_that_is_no_number_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     ran = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="500MB")
     assert ran.returncode == 0
-    assert ran.stderr.count("DEPYF_DUMP_LIMIT=500MB is no number of megabytes") == 1
+    assert ran.stderr.count("DEPYF_DUMP_LIMIT=500MB is not a number of megabytes") == 1
+
+
+AGAIN = """
+import subprocess, sys, torch
+
+def compiled(x):
+    return x + len(sys.argv)
+
+if sys.argv[1:] != ["nothing"]:
+    torch.compile(compiled, backend="eager")(torch.ones(2))
+if len(sys.argv) < 2:
+    subprocess.run([sys.executable, __file__, "child"])
+"""
+
+
+def test_a_second_run_into_the_directory_shows_its_own_processes(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(AGAIN)
+    (tmp_path / "other.py").write_text("import runpy, sys; sys.argv.append('other'); runpy.run_path('program.py')")
+    first, second = (python("program.py", cwd=tmp_path, DEPYF_DUMP="dump") for _ in range(2))
+    assert "earlier launch" not in first.stderr
+    assert "depyf: 2 processes dumped into" in second.stderr
+    left = re.search(r"depyf: folders of an earlier launch are not shown: (pid\d+, pid\d+)\n", second.stderr)
+    assert left is not None
+    assert len(folders_in(tmp_path / "dump")) == 4, "nothing is removed"
+    shown = {each.name.replace("process ", "pid") for each in load([str(tmp_path / "dump")])}
+    assert shown == set(folders_in(tmp_path / "dump")) - set(left.group(1).split(", "))
+    python("other.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert len(load([str(tmp_path / "dump")])) == 3, "another program is no repetition"
+
+
+def test_a_rank_that_is_killed_does_not_show_what_it_compiled_before(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(AGAIN)
+    (tmp_path / "killed.py").write_text(
+        "import os, torch\ntorch.compile(lambda x: x - 1, backend='eager')(torch.ones(2))\nos.kill(os.getpid(), 9)\n"
+    )
+    variables = {"DEPYF_DUMP": "dump", "RANK": "0", "WORLD_SIZE": "1"}
+    python("program.py", cwd=tmp_path, **variables)
+    names = [each.name.split(" process")[0] for each in load([str(tmp_path / "dump")])]
+    assert names == ["rank 0", "rank 0"]
+    python("killed.py", cwd=tmp_path, **variables)
+    (loaded,) = load([str(tmp_path / "dump" / "rank0")])
+    assert loaded.run.origin == "files"
+
+
+def test_what_ends_by_os_exit_has_written_its_manifest(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        SERVER.replace('print("ready", flush=True)\ntime.sleep(300)', "import os\nos._exit(7)")
+    )
+    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    assert (done.returncode, done.stderr.count("depyf")) == (7, 0)
+    (loaded,) = load([str(tmp_path / "dump")])
+    assert (loaded.run.origin, len(loaded.run.breaks)) == ("prepare_debug", 1)
+
+
+def test_ctrl_c_while_the_manifest_is_written_keeps_no_process_alive(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        SERVER.replace(
+            'print("ready", flush=True)\ntime.sleep(300)',
+            "import os, threading\n"
+            "def join(self, timeout=None):\n    raise KeyboardInterrupt\n"
+            "threading.Thread.join = join\n"
+            "os._exit(7)",
+        )
+    )
+    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == 7

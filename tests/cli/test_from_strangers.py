@@ -1,4 +1,4 @@
-"""What a stranger has written is read and never run, names nothing outside of itself, and ends (SECURITY.md)."""
+"""Input of unknown origin is read and never run, has no effect outside of itself, and terminates (SECURITY.md)."""
 
 from __future__ import annotations
 

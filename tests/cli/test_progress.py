@@ -1,21 +1,34 @@
-"""How far a compilation is: one line in a terminal that is gone afterwards, hardly any in a log."""
+"""The progress of a compilation: one temporary line on a terminal, few lines in a log."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-from typing import List
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List
 
 import pytest
 
 from depyf.running import progress as module
 from depyf.running.progress import Progress
+from depyf.sweep.pool import FileDone
+from depyf.sweep.progress import Progress as SweepProgress
 from depyf.torch_trace.events import Event
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
 
 
 @pytest.fixture
@@ -97,3 +110,56 @@ def test_a_stream_that_is_closed_hurts_nobody() -> None:
     show(START)
     show(END)
     show.close()
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_plain_text_has_no_line_that_is_rewritten(
+    monkeypatch: pytest.MonkeyPatch, clock: List[float], name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    compiling, sweeping = Terminal(), Terminal()
+    shows = Progress(compiling), SweepProgress(sweeping, 3)
+    clock[0] += 40.0
+    shows[0](START)
+    shows[1](FileDone("a.py"))
+    for show in shows:
+        show.close()
+    for stream in (compiling, sweeping):
+        assert stream.getvalue().endswith("\n")
+        assert not {"\r", "\x1b"} & set(stream.getvalue())
+
+
+LINKS = re.compile(r"\x1b\]8;;(file://[^\x1b]+)\x1b\\([^\x1b]*)\x1b\]8;;\x1b\\")
+
+
+@pytest.mark.parametrize("plain", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_the_summary_of_a_run_links_to_the_page(tmp_path: Path, plain: Dict[str, str]) -> None:
+    pty = pytest.importorskip("pty")
+    pytest.importorskip("torch")
+    (tmp_path / "program.py").write_text(
+        "import torch\n\n\n@torch.compile(backend='eager')\ndef f(x):\n    print()\n    return x\n\nf(torch.ones(2))\n"
+    )
+    ours, theirs = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    command = [sys.executable, "-m", "depyf", "run", "-o", "dump", "program.py"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs, env={**environment, "TERM": "xterm", **plain}
+    )
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while True:
+            part = os.read(ours, 4096)
+            if not part:
+                break
+            text += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    links = LINKS.findall(text.decode())
+    page = (tmp_path / "dump" / "index.html").resolve()
+    if plain:
+        assert not links
+        assert b"\x1b" not in text
+    else:
+        assert (f"{page.as_uri()}#source/f0/6", "program.py:6") in links
+        assert [shown for address, shown in links if address == page.as_uri()] == [str(page)]

@@ -83,7 +83,7 @@ def test_without_pytorch_it_says_that_nothing_was_compiled(tmp_path: Path) -> No
     ("options", "message"),
     [
         (["--depyf-baseline-update"], "needs --depyf-baseline FILE"),
-        (["--depyf-baseline", "none.json"], "none.json: there is no baseline"),
+        (["--depyf-baseline", "none.json"], "none.json: no such baseline"),
         (["--depyf-baseline", "test_it.py"], "this baseline can't be read"),
     ],
 )
@@ -124,6 +124,31 @@ def test_a_test_that_got_worse_fails_and_the_summaries_say_why(tmp_path: Path) -
     markdown = (tmp_path / "step.md").read_text()
     assert "| `test_it.py::test_one_graph` | 0 → **1** | 0 | 1 → **2** | 0 |" in markdown
     assert "What avoids it: A number is read out of a tensor." in markdown
+
+
+EXPECTING = """
+import depyf
+import torch
+
+
+def function(x):
+    print("here")
+    return x * 2
+
+
+def test_breaks():
+    with depyf.expect(breaks=0):
+        torch.compile(function, backend="eager")(torch.ones(2))
+"""
+
+
+@pytest.mark.torch
+def test_below_a_test_that_fails_stand_no_records_of_pytorchs_trace(tmp_path: Path) -> None:
+    """Pytest adds its handlers to loggers that do not propagate, and depyf makes PyTorch's log at debug level."""
+    (tmp_path / "test_expecting.py").write_text(EXPECTING, encoding="utf-8")
+    done = run(tmp_path, "test_expecting.py")
+    assert "1 graph break, expected 0" in done.stdout
+    assert "torch.__trace" not in done.stdout
 
 
 @pytest.mark.torch

@@ -1,4 +1,4 @@
-"""``depyf report``: a page from what was captured earlier, without PyTorch."""
+"""``depyf report``: a page from earlier dumps and logs, without PyTorch."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Iterator, Optional, Tuple
 import pytest
 
 from depyf.cli import main
+from depyf.cli.reporting import _state
 from depyf.report.model.manifest import from_json
 from depyf.report.model.run import Run
 from depyf.report.read.reading import Loaded, load, of_the_same_launch
@@ -95,7 +96,7 @@ def test_two_ranks_give_one_page_that_says_where_they_part(tmp_path: Path, capsy
     assert status == 0
     apart = [line for line in printed.splitlines() if line.startswith("! ")]
     assert apart == [
-        "! Graph break on rank 1 only",
+        "! Graph break on rank 1 only (traced_ranks.py:28)",
         "! shared was recompiled on rank 1 only",
         "! uneven gave another graph",
     ]
@@ -140,6 +141,11 @@ def test_a_dump_without_a_manifest_is_read_by_its_files(dump: Path, capsys: pyte
     assert status == 0
     assert "not known: there is no manifest" in printed
     assert "note: made from the files alone" in printed
+    index = (dump.parent / "out" / "index.md").read_text()
+    for what in ("graph breaks", "recompilations", "fallbacks to eager", "guards", "compile time"):
+        assert f"| {what} | not known |" in index
+    assert "| graphs | 1 |" in index
+    assert "| 0/0 | the function | compiled |  |  |" in index
     found = from_json((dump.parent / "out" / "manifest.json").read_text())
     assert {artifact.title for artifact in found.artifacts} == set(DUMP) - {"something_else.py"}
     compilation, resumed = found.compilations
@@ -169,6 +175,26 @@ def test_what_watch_writes_is_no_change(
     assert out.count("the page") <= 2  # the manifest of a dump that had none is read the next time
 
 
+def test_a_page_that_is_not_finished_does_not_replace_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> Iterator[object]:
+        raise KeyboardInterrupt
+
+    page, link = tmp_path / "page.html", tmp_path / "link.html"
+    command = ("report", LOGS / "torch_2_13.log.gz", "-o", link)
+    assert run(capsys, *command)[0] == 0
+    link.rename(page)
+    link.symlink_to(page)
+    assert run(capsys, *command)[0] == 0
+    assert link.is_symlink()
+    whole, files = page.read_text(), sorted(tmp_path.iterdir())
+    monkeypatch.setattr("depyf.report.render.page_data._links", interrupted)
+    assert run(capsys, *command)[0] == 130
+    assert page.read_text() == whole
+    assert sorted(tmp_path.iterdir()) == files
+
+
 def test_a_dump_of_the_original_depyf_is_shown_without_compilations(
     dump: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,6 +207,22 @@ def test_a_dump_of_the_original_depyf_is_shown_without_compilations(
         "5 files of a dump that do not say which compilations they belong to",
     )
     assert "return (x,)" in (dump / "index.html").read_text()
+
+
+def test_logs_are_read_again_where_their_page_was_written_beside_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = sorted((LOGS / "ranks").iterdir())
+    shutil.copy(first, tmp_path)
+    assert run(capsys, "report", tmp_path, "-o", tmp_path)[0] == 0
+    before = _state([str(tmp_path)], ())
+    shutil.copy(second, tmp_path)
+    assert _state([str(tmp_path)], ()) != before
+    before = _state([str(tmp_path)], ())
+    _, printed, _ = run(capsys, "report", tmp_path, "-o", tmp_path)
+    assert "! shared was recompiled on rank 1 only" in printed
+    assert (tmp_path / "manifest.rank_1.json").exists()
+    assert _state([str(tmp_path)], ()) == before, "what a report writes is not a reason to write another"
 
 
 def test_files_of_several_ranks_in_one_dump_are_told_apart(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -425,3 +467,10 @@ def test_the_flow_of_calls_is_a_file(capsys: pytest.CaptureFixture[str], tmp_pat
     assert chart.read_text() == "mine"
     with pytest.raises(SystemExit):
         run(capsys, "report", LOGS, "--flow", tmp_path / "flow.png")
+
+
+def test_a_report_needs_no_decompiler_and_no_torch() -> None:
+    """They take longer to import than a small log to report."""
+    wanted = "{'depyf.decompiler', 'depyf.verify', 'torch', 'importlib.metadata'}"
+    code = f"import sys, depyf.cli; print({wanted} & {{*sys.modules}})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""The sweep counts honestly: every code object once, failures by name, lost workers reported and replaced."""
+"""The sweep counts every code object once, lists failures by name, and reports and replaces lost workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 
 from depyf.cli import main
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation, DecompilationError, Verdict
+from depyf.errors import DecompilationError
+from depyf.result import Decompilation, Verdict
 from depyf.sweep import judge
 from depyf.sweep.pool import Limits, Selection, sweep_files
 from depyf.sweep.targets import find_files, find_target, read_module, targets_of

@@ -1,4 +1,4 @@
-"""A decompiled function that loops for ever fails its test, and the next test goes on."""
+"""A decompiled function that does not terminate fails its test, and the next test runs."""
 
 from __future__ import annotations
 

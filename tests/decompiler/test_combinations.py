@@ -1,4 +1,4 @@
-"""Constructs in every place where they may stand come back proved, each function of them."""
+"""Constructs in every position where they are allowed are decompiled and proved, each function of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of every kind come back proved, and behave as before when they are run."""
+"""Functions of every kind are decompiled and proved, and behave as before when they are run."""
 
 from __future__ import annotations
 

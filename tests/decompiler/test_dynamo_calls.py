@@ -1,4 +1,4 @@
-"""Calls as Dynamo writes them for CPython 3.8 to 3.10, and no compiler: by hand."""
+"""Calls in the form that Dynamo writes for CPython 3.8 to 3.10, and no compiler does: made by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, List, Tuple
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation, DecompilationError, Hints, Verdict
+from depyf.errors import DecompilationError
+from depyf.hints import Hints
+from depyf.result import Decompilation, Verdict
 
 pytestmark = pytest.mark.skipif("CALL_FUNCTION_KW" not in dis.opmap, reason="bytecode of CPython 3.8 to 3.10")
 

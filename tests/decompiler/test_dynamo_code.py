@@ -142,7 +142,7 @@ def test_what_a_proof_assumes_is_stated(capsys: pytest.CaptureFixture[str]) -> N
     assert found.verdict is depyf.Verdict.EQUIVALENT
     bound, seen = found.assumptions
     assert bound == f"nothing binds or deletes {COMPILED} while the code runs"
-    assert seen == "nobody sees the variables tmp_0, or when their values are dropped"
+    assert seen == "no code reads the variables tmp_0, or observes when their values are dropped"
     assert found.verdict_line() == f"equivalent: assumed that {bound}; assumed that {seen}"
 
 

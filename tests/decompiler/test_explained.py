@@ -1,4 +1,4 @@
-"""docs/decompiler.md is true: what it shows of every stage is what the stages make of its example."""
+"""docs/decompiler.md shows for every stage the current output for its example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module with a function that can't be decompiled: everything else is there, and what is missing says so."""
+"""A module with a function that can't be decompiled: everything else is there, and the stub names what is missing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any, Dict, List
 import pytest
 
 from depyf.decompiler import decompile_code
+from depyf.errors import DecompilationError
 from depyf.pipeline import attempts
-from depyf.result import DecompilationError, Verdict
-from depyf.structure.structurer import Unstructured
+from depyf.result import Verdict
+from depyf.structure.unstructured import Unstructured
 
 SOURCE = '''
 def before(a):
@@ -270,6 +271,28 @@ def test_a_bad_line_beside_a_named_exception_costs_that_line(
     source = f"for i in a:\n try:\n  {body}\ng = f(1)\nh = g(2, 3)\nk = h(g)\n"
     answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
     assert answer.missing == (f"line {line} of <module>",)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("try:\n  b = 1\nfinally:\n  c = 1\n  d = BAD\n  e = 2\n", 5),
+        ("try:\n  b = 1\nfinally:\n  if c:\n    d = BAD\n    e = f\n  g = 2\n", 5),
+        ("for i in a:\n try:\n  b = 1\n  if b: break\n  c = BAD\n finally:\n  d = 1\n", 5),
+        ("for i in a:\n try:\n  b = 1\n  if b: break\n  c = 1\n finally:\n  d = BAD\n  e = 1\n", 7),
+        ("for i in a:\n try:\n  b = 1\n  if b: continue\n except E as e:\n  b = 2\n finally:\n  d = BAD\n", 8),
+        ("try:\n  b = 1\nfinally:\n  try:\n   c = 1\n  finally:\n   d = BAD\n   e = 2\n", 7),
+    ],
+    ids=["finally", "if in finally", "body and break", "break", "clause and continue", "finally in finally"],
+)
+def test_a_bad_line_in_finally_costs_that_line_in_all_copies(
+    source: str, line: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_bad_names(monkeypatch)
+    source += "g = f(1)\nh = g(2, 3)\n"
+    answer = decompile_code(compile(source, "<module>", "exec", dont_inherit=True))
+    assert answer.missing == (f"line {line} of <module>",)
+    assert answer.source.count("raise NotImplementedError") == 1
 
 
 def test_a_compound_statement_that_fails_as_a_whole_is_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Code compiled in any mode comes back: expressions, what is typed at a prompt, modules that await."""
+"""Code compiled in any mode is decompiled: expressions, interactive input, modules that await."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in one attempt are seen by the tests; a user gets the next attempt."""
+"""Bugs in one attempt are visible to the tests; a user gets the next attempt."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import CodeType
 import pytest
 
 from depyf.decompiler import decompile_code
+from depyf.own_bugs import as_for_users
 from depyf.pipeline import attempts
-from depyf.pipeline.own_errors import as_for_users
 
 
 def function() -> CodeType:
@@ -20,7 +20,7 @@ def function() -> CodeType:
 
 @pytest.fixture
 def bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(tree: object) -> object:
+    def broken(*arguments: object) -> object:
         raise KeyError("planted")
 
     monkeypatch.setattr(attempts, "simplify", broken)
@@ -39,7 +39,7 @@ def test_a_bug_in_a_pass_fails_a_test() -> None:
 
 
 def test_a_refusal_is_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(tree: object) -> object:
+    def refuse(*arguments: object) -> object:
         raise ValueError("it has no such form")
 
     monkeypatch.setattr(attempts, "simplify", refuse)

@@ -1,4 +1,4 @@
-"""The comparison with other decompilers judges rightly, and runs; here this project is the only one that takes part."""
+"""The comparison with other decompilers judges correctly, and runs; here this project is the only participant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs come back proved or refused, and do the same for every seed of an oracle, also when not proved."""
+"""Random programs are proved or refused, and behave the same for every seed of an oracle, also when not proved."""
 
 from __future__ import annotations
 

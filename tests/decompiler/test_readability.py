@@ -1,4 +1,4 @@
-"""What comes back is what a person wrote: the share of the corpus whose syntax tree returns unchanged."""
+"""Decompiled source is what the author wrote: the share of the corpus whose syntax tree is unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corpus import code_of_function, compile_corpus, specimens
 from same_source import same_source
 
 from depyf.decompiler import decompile_code
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 
 TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "measure" / "measure_readability.py"
 
@@ -68,11 +68,11 @@ def test_the_measurement_names_what_differs(tmp_path: Path) -> None:
         "import runpy, sys\n"
         "import depyf.decompiler as real\n"
         "from dataclasses import replace\n"
-        "import ast\n"
         "right = real.decompile_code\n"
         "def wrong(code):\n"
         "    answer = right(code)\n"
-        "    return replace(answer, tree=ast.parse(answer.source.replace('lo < hi', 'hi > lo')))\n"
+        "    text = replace(answer.text, text=answer.text.text.replace('lo < hi', 'hi > lo'))\n"
+        "    return replace(answer, text=text)\n"
         "real.decompile_code = wrong\n"
         f"sys.argv[0] = {str(TOOL)!r}\n"
         f"runpy.run_path({str(TOOL)!r}, run_name='__main__')\n"

@@ -1,4 +1,4 @@
-"""Programs of syntax that random ones found refused or unproved, shrunk: each stands for a class of them."""
+"""Syntax that random programs found refused or unproved, shrunk: each program represents a class of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 import sys
 import textwrap
 import warnings
-from types import CodeType
+from types import CodeType, FunctionType
+from typing import Any, List
 
 import pytest
 
@@ -22,6 +23,71 @@ AUTHORS_TEXT = {
                 h[:x if h else a], = g
             b[::f, a or d], k = a
             q, (r, *s[a or b]) = x[a and d] = b
+    """,
+    "groups of keyword arguments": """
+        def program(k):
+            f(1, sep='', **k, end='', **{'file': None})
+            f(**k, end='', **{'file': None})
+            f(sep='', **{'end': ''})
+            f(**k, **{'a b': 1, 'b': 2})
+            f(**k, a=1, b=2, **{'x': 3}, **k)
+    """,
+    "one keyword twice in braces": """
+        def program(k):
+            f(**{'a': k, 'a': 2})
+            f(a=1, **{'a': 2})
+    """,
+    "one keyword in two groups": """
+        def program(k):
+            f(a=1, **k, **{'a': 2, 'b': 3})
+            f(a=1, **k, b=2, **{'b': 3})
+            f(**k, **{'b': k, 'b': 2}, **k)
+    """,
+    "a variable is exchanged with what is stored to it meanwhile": """
+        def program(a, b):
+            a, b = b, (b := g())
+            b, a = (a := g()), (b := a)
+            a, b, c = b, (b := g()), b
+            return (lambda: b)
+    """,
+    "and, or and comparisons in a choice that is an operand": """
+        def program(a, b, c):
+            x = (a if b else p() or q()) or c
+            y = (p() if a else b and c) or q()
+            z = (p() if a else (b or c) and q()) or c
+            f((a and b if c else p() and q()) and a)
+            f((a or b if c else 0 < p() < c) or q())
+            f(a or (b if c else p() or q() or 0 < a < b) or c or x)
+            return ((a if b else c) if x else p() or q()) or z
+    """,
+    "a choice of tests as an operand of a statement, and in a long line": """
+        def program(first_argument, second_argument, third_argument, fourth_argument):
+            (first_argument if second_argument else third_argument or fourth_argument) or first_argument[0]
+            return first_argument or (second_argument or third_argument.x if fourth_argument else first_argument.y or second_argument.z) or third_argument
+    """,  # noqa: E501
+    "a constant in a choice that is returned as an operand": """
+        def program(a, b, c, d):
+            if a:
+                return b and c and (None if d else a)
+            if b:
+                return a and c and (d if b else 0)
+            try:
+                return a or (True if b else c) or d
+            except ValueError:
+                return b and c and (None if d else a)
+    """,
+    "not in operands of a value, each tested once": """
+        def program(a, b, c, d):
+            x = (not a and not b or c) and d
+            y = (not a and (not b or not c) or d) and x
+            return (not (a or b) or c) and (not (a and b) or (not c and not d or x) and y)
+    """,
+    "yield in a subscript": """
+        def program(x):
+            x[(yield)] = yield
+            x[(yield 1)] += yield 2
+            with (yield) as x.y[(yield)]:
+                yield x[(yield from x)]
     """,
     "an augmented slice": """
         def program(i, j, **kw):
@@ -83,6 +149,155 @@ AUTHORS_TEXT = {
             with x:
                 return x < y < z
     """,
+    "a finally that ends in try with clauses and a finally that jumps": """
+        def program(a, b):
+            while f(2):
+                try:
+                    return f(4)
+                finally:
+                    try:
+                        f(11)
+                    except Alpha:
+                        b()
+                    finally:
+                        f(16)
+                        break
+            f(19)
+    """,
+    "equal arms of an operand before raise": """
+        def program(a, b, c):
+            if a:
+                x[y if k else y] = b
+                raise b
+            if b:
+                raise f(b if c else b)
+            try:
+                f()
+            except Alpha:
+                if a:
+                    x(y if k else y)
+                    raise
+                if b:
+                    x[a if c else a]()
+                    raise
+                x[y if k else y] = a
+                raise f((b if k else b), c)
+    """,
+    "a value with tests at the end of an except clause": """
+        def program(a, b, c):
+            try:
+                f()
+            except Alpha:
+                x[a if b else c] = b
+            except Beta:
+                x[a if b else a] = b
+            except Gamma as error:
+                f() <= a < b
+            except Delta:
+                b if c else x
+            return a
+    """,
+    "a value with tests at the end of an except clause and of the function": """
+        def program(a, b, c):
+            with c:
+                try:
+                    f()
+                except Alpha:
+                    x = a < b < c
+                except Beta as error:
+                    a < b < c
+                    return 1
+    """,
+    "two returns in a try in a finally": """
+        def program(a, b):
+            try:
+                f(2)
+            finally:
+                try:
+                    try:
+                        return f(6)
+                    except Beta:
+                        pass
+                    finally:
+                        f(12)
+                except Alpha:
+                    return f(15)
+                finally:
+                    f(17)
+    """,
+    "a finally that continues, in a try with finally": """
+        def program(a, b):
+            try:
+                g()
+            except Beta as error:
+                for a in f(3):
+                    try:
+                        g()
+                    except Alpha:
+                        pass
+                    finally:
+                        f(16)
+                        continue
+            finally:
+                g()
+            return a, b
+    """,
+    "a finally that continues in the body of one that does not": """
+        def program(a, b):
+            try:
+                for a in f(3):
+                    try:
+                        g()
+                    except Beta:
+                        pass
+                    finally:
+                        f(16)
+                        continue
+            finally:
+                g()
+            return a, b
+    """,
+    "a loop that with breaks, in with in try with finally": """
+        def program(a, b):
+            try:
+                with x:
+                    while f(4) or (b if b else c):
+                        with y:
+                            break
+            except Exception:
+                pass
+            finally:
+                g()
+    """,
+    "a loop with else that with breaks, in try with finally": """
+        def program(a, b):
+            try:
+                while f(4) or b:
+                    with x:
+                        h()
+                        break
+                else:
+                    k()
+                k(2)
+            finally:
+                g()
+    """,
+    "a loop in a try, around a finally": """
+        def program(a, b):
+            try:
+                while f(5):
+                    try:
+                        return f(9)
+                    except Alpha:
+                        pass
+                    finally:
+                        f(19)
+                f(21)
+            except Beta:
+                pass
+            finally:
+                f(29)
+    """,
     "a list that is dropped at once": """
         def program(d, z):
             try:
@@ -92,6 +307,36 @@ AUTHORS_TEXT = {
             finally:
                 [y, *z]
             [] if d else z
+    """,
+    "an endless loop, all of which is in two try statements": """
+        def program():
+            while True:
+                try:
+                    try:
+                        f()
+                    except Alpha as error:
+                        pass
+                    finally:
+                        g()
+                finally:
+                    h()
+    """,
+    "a new list that is returned in a try": """
+        def program(a):
+            try:
+                return [1]
+            except E:
+                a = yield
+            yield
+    """,
+    "a break behind a loop in a branch": """
+        def program(a, b):
+            for i in a:
+                if i:
+                    for j in b:
+                        f(j)
+                break
+            return a
     """,
     "a comprehension that uses the variable of the one around it": """
         def program(a, d):
@@ -140,6 +385,20 @@ def test_it_comes_back_as_it_was_written(name: str) -> None:
 
 
 PROVED = {
+    "an assert of a constant, whose message is never computed": """
+        def program(a, b):
+            for x in b:
+                assert 'x', [x for y in b]
+            assert not '', lambda: a
+            assert b or 1, {a: b for y in b}
+            return a
+    """,
+    "one keyword in two groups, the first in braces": """
+        def program(x, y):
+            f(**{'a': 1}, **{'a': 2})
+            f(1, *x, **{'a': x, 'b': y}, **{'a': y})
+            f(**{}, **{'a': x}, a=y, **{'a': 3})
+    """,
     "constants in the condition of a comprehension": """
         def program():
             x = {k: b for i in b if (1 if b else g)}
@@ -219,6 +478,77 @@ PROVED = {
                 b = g.q
             d.r = g()
     """,
+    "a finally with try, clauses and a finally that raises": """
+        def program(a, b):
+            try:
+                pass
+            except:
+                pass
+            else:
+                return a
+            finally:
+                for a in f(13):
+                    try:
+                        f(15)
+                    except Beta:
+                        pass
+                    finally:
+                        raise Alpha(26)
+    """,
+    "a finally that continues in a finally that breaks": """
+        def program(a, b):
+            for a in f(1):
+                try:
+                    return f(3)
+                finally:
+                    try:
+                        f(6)
+                        break
+                    except Beta:
+                        try:
+                            pass
+                        except (Alpha, Beta):
+                            pass
+                        finally:
+                            f(14)
+                            continue
+    """,
+    "a return of a finally in a finally in a loop": """
+        def program(a, b):
+            try:
+                return a
+            except Alpha:
+                pass
+            finally:
+                for a in f(8):
+                    try:
+                        f(9)
+                    except Beta:
+                        pass
+                    finally:
+                        return a
+    """,
+    "a loop in a try, around one with a clause that returns": """
+        def program(a, b):
+            for a in f(1):
+                try:
+                    while f(5):
+                        try:
+                            if f(6):
+                                g()
+                            continue
+                        except Alpha:
+                            if f(12):
+                                return a
+                except Beta:
+                    pass
+                else:
+                    f(19)
+                finally:
+                    if f(21):
+                        break
+            f(25)
+    """,
     "a lambda that is returned in the place of a value": """
         def program():
             try:
@@ -237,6 +567,35 @@ PROVED = {
             a = (b := lambda: -3)
             if (b := c(-1)):
                 return (a := ())
+    """,
+    "operations on constants that a test kept from being folded": """
+        def program(a, b):
+            if -(1 or a):
+                assert +(0 and a), ~(1 if 2.5 else a)
+            x = y = -(1.5 or b)
+            a[(1 or b) + 1.5] = ('a' or b) + 'b', (2 or b) ** -3, 2 << (3 or b), (b'x' or b) * 3
+            return 'abc'[(1 or b)], not (0 and a), -(-1 or b), ~-(1 or b), (1, (0 and a))
+    """,
+    "a test of a constant first in a with": """
+        def program(a):
+            for i in a:
+                with f(4), f(5):
+                    if 0 is not None:
+                        a = f(26)
+                    else:
+                        f(28)
+                        continue
+                    break
+            return a
+    """,
+    "a list that a conditional operand of or follows, in a finally": """
+        def program(a, b):
+            try:
+                f()
+            finally:
+                a, b = b, 1
+                ([b, 0] or ((f(1) and f(2)) or f(3)))
+            return a
     """,
     "constants that no operand behind them follows, returned in copies": """
         def f(a, b, c, d):
@@ -275,6 +634,15 @@ def test_an_ellipsis_in_a_postponed_annotation_of_constants() -> None:
     answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
     assert answer.verdict.value == "exact", answer.reason
     assert ast.dump(answer.tree) == ast.dump(ast.parse(source)), answer.source
+
+
+def test_a_lambda_beside_one_in_dead_code_keeps_its_qualified_name() -> None:
+    """Before 3.11 names are in the code that makes functions, which dead code has none of."""
+    answer = decompiled("def program(a):\n    a(lambda: 1)\n    if 0:\n        a(lambda b: 2)\n    return 'end'\n")
+    assert answer.verdict.proved, answer.reason
+    made: List[Any] = []
+    FunctionType(answer.compile_like(), {})(made.append)
+    assert made[0].__qualname__ == "program.<locals>.<lambda>"
 
 
 def decompiled(source: str) -> Decompilation:

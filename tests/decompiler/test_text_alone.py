@@ -1,4 +1,4 @@
-"""What is shown is what was proved: the text alone compiles to the original, or the verdict says what is missing."""
+"""The shown text is what was proved: it alone compiles to the original, or the verdict says what is missing."""
 
 from __future__ import annotations
 

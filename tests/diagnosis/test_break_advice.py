@@ -1,4 +1,4 @@
-"""Advice for graph breaks: by what broke, and not by what an explanation mentions."""
+"""Advice for graph breaks depends on what broke, and not on what an explanation mentions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Dict, List, Optional
 
 import pytest
 
-from depyf.diagnosis.break_advice import BreakCause, advice_for_break, cause_of_break, described_break
+from depyf.diagnosis.break_advice import (
+    BreakCause,
+    advice_for_break,
+    advice_for_fallback,
+    cause_of_break,
+    described_break,
+    described_error,
+)
 
 TABLE = [
     # torch's title, its explanation, the cause, what must be said, what must not
@@ -58,6 +65,46 @@ TABLE = [
     ("Tensor.item", "", BreakCause.ITEM, "capture_scalar_outputs", "where"),
     ("dynamic shape operator: aten.nonzero.default", "", BreakCause.DYNAMIC_SHAPE, "mask", "item"),
 ]
+
+
+OF_PRINT = """Unsupported: Failed to trace builtin operator
+  Explanation: Dynamo does not know how to trace builtin operator `print` with argument types ['str']
+  Hint: Avoid calling builtin `print`.
+  Hint: Please report an issue to PyTorch.
+
+  Developer debug context: builtin print [...] False
+"""
+OF_SIZES = """TorchRuntimeError: RuntimeError when making fake tensor call
+  Explanation: Dynamo failed to run FX node with fake tensors: call_function add(*(a, b), **{}): got RuntimeError('no')
+  Hint: Your code may be wrong.
+"""
+OF_RAISE = """Observed exception
+  Explanation: Dynamo found no exception handler at the top-level compiled function.
+  Hint: Your code may be wrong.
+
+  Developer debug context: raised exception ValueError('mine')
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "told", "advice"),
+    [
+        (OF_PRINT, "Unsupported: Failed to trace builtin operator: print", "", "Take the print out"),
+        (
+            OF_SIZES,
+            "TorchRuntimeError: RuntimeError when making fake tensor call",
+            "RuntimeError('no')",
+            "Your code may be wrong.",
+        ),
+        (OF_RAISE, "Observed exception", "raised exception ValueError('mine')", "Your code may be wrong."),
+        ("BackendCompilerFailed: backend='b' raised:\nKeyError: 1", "BackendCompilerFailed: KeyError: 1", "", ""),
+        ("", "", "", ""),
+    ],
+)
+def test_errors_of_compilations_are_explained_as_breaks_are(error: str, what: str, told: str, advice: str) -> None:
+    assert described_error(error) == (what, told)
+    for cause in ("graph break that Dynamo can't go on from", "error while compiling, raised into the program"):
+        assert advice_for_fallback(cause, error).startswith(advice)
 
 
 @pytest.mark.parametrize(("title", "explanation", "cause", "must", "must_not"), TABLE)

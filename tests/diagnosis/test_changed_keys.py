@@ -1,4 +1,4 @@
-"""Which keys are new or gone is said only where it is known."""
+"""New and missing keys are reported only where they are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice for recompilations: what must and what must not be said, by cause and by where the value comes from."""
+"""Advice for recompilations: what must and must not be reported, by cause and by the origin of the value."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ TABLE = [
         "mark_dynamic(h",
     ),
     ("tensor '___stack0' size mismatch at index 0. expected 2, actual 3", RESUMED, "dynamic=True", "___stack0"),
+    ("tensor 'x' size mismatch at index 0. expected 2, actual 1", ANY_FRAME, "pad to 2 or more", "dynamic=True"),
+    ("tensor 'h' size mismatch at index 0. expected 0, actual 5", RESUMED, "pad to 2 or more", "before the first call"),
+    ("2 <= L['x'].size()[0]", ANY_FRAME, "pad to 2 or more", "mark_dynamic"),
     (
         "tensor 'self.buf' size mismatch at index 0. expected 2, actual 3",
         RESUMED,
@@ -62,6 +65,13 @@ TABLE = [
     ("L['flag'] == True", ANY_FRAME, "fine for a few", "tensor"),
     ("G['MODE'] == 'fast'", ANY_FRAME, "before the first call", "tensor"),
     ("L['dtype'] == torch.float32", ANY_FRAME, "fine for a few", "tensor"),
+    (
+        "___check_obj_id(L['___stack0'], 94), type=<class 'builtin_function_or_method'>",
+        RESUMED,
+        "on another line than what breaks the graph",
+        "reuse it",
+    ),
+    ("___check_obj_id(L['f'], 94), type=<class 'builtin_function_or_method'>", RESUMED, "reuse it", "graph break"),
     ("L['bias'] is None", ANY_FRAME, "two compilations are to be expected", "pass what varies"),
     ("L['self'].training == True", ANY_FRAME, "train() and eval()", "tensor"),
     ("len(L['xs']) == 2", ANY_FRAME, "the same length", "keyword"),

@@ -1,4 +1,4 @@
-"""Groups of guards, and PyTorch's kinds in words."""
+"""Groups of guards, and descriptions of PyTorch's kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read by patterns is what Python's parser gives for it."""
+"""Guards that are read by patterns give the same as Python's parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``TorchCompileWrapperWithCustomDispatcher`` collects an instance's code and runs the one that is asked for."""
+"""``TorchCompileWrapperWithCustomDispatcher`` collects an instance's code and runs the selected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``prepare_debug`` and ``install`` called the way other projects do."""
+"""``prepare_debug`` and ``install`` called as other projects call them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.passes.split_module import split_module  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import attribution  # noqa: E402
+from depyf.dynamo.hooks import attribution, torch_names  # noqa: E402
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, current_compile_id, origin_of  # noqa: E402
 from depyf.explain.utils import get_current_compiled_fn_name  # noqa: E402
 
@@ -84,6 +84,80 @@ def test_each_piece_of_a_split_graph_belongs_to_its_parent_also_when_it_is_compi
     assert text.splitlines()[1].endswith(found["submod_2"]), "what runs is the kernel of this piece alone"
 
 
+@needs_standalone_compile
+@pytest.mark.inductor
+@pytest.mark.slow
+def test_a_piece_that_is_compiled_for_several_sizes_has_a_name_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM compiles each piece for each range of sizes, and reports the range before. What it stops is no piece."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    sizes = ((2, 2), (1, 64), (65, 512))
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        split = split_at_sigmoid(graph)
+        for first, last in sizes:
+            data = {"submod_name": "submod_0", "compile_range_start": first, "compile_range_end": last}
+            torch._logging._internal.trace_structured(
+                "artifact",
+                metadata_fn=lambda: {"name": "vllm_piecewise_compile_start", "encoding": "json"},
+                payload_fn=lambda data=data: json.dumps(data),
+            )
+            options = {"config_patches": {"post_grad_custom_post_pass": Doubles(first)}}
+            torch._inductor.standalone_compile(
+                split.submod_0, inputs[:1], dynamic_shapes="from_example_inputs", options=options
+            )
+        for _ in range(2):  # sizes that nobody reports
+            torch._inductor.standalone_compile(
+                split.submod_1, [torch.ones(4)] * 2, dynamic_shapes="from_example_inputs"
+            )
+        return graph
+
+    expected = {"submod_0[2]", "submod_0[1-64]", "submod_0[65-512]", "submod_1", "submod_1#2"}
+    for directory in (tmp_path / "cold", tmp_path / "warm"):  # a pass out of a cache belongs to the piece that asks
+        torch._dynamo.reset()
+        with depyf.prepare_debug(directory):
+            torch.compile(Model(), backend=backend)(torch.linspace(-1, 1, 4), torch.ones(4))
+        run = manifest(directory)
+        assert any(each["state"] == "miss" for each in run["cache_lookups"]) == (directory.name == "cold")
+        graphs = [each for each in run["artifacts"] if each["kind"] == "graph" and each.get("piece")]
+        assert {each["piece"] for each in graphs} == expected
+        assert {each["piece"] for each in run["artifacts"] if each["kind"] == "kernels"} == expected
+        for piece in expected:
+            stages = [each["stage"] for each in graphs if each["piece"] == piece]
+            assert len(stages) == len(set(stages)), piece
+        by_piece = [each.get("piece") for each in run["passes"] if each.get("function", "").endswith("Doubles")]
+        assert by_piece == ["submod_0[2]", "submod_0[1-64]", "submod_0[65-512]"]
+        (text,) = (path.read_text() for path in directory.glob("*.passes_*.md"))
+        assert "after, of submod_0[65-512]\n" in text
+        index = (directory / "index.md").read_text()
+        assert "forward of submod_0[1-64]:" in index
+        assert "| submod_0[1-64] | 0/0 |" in index
+
+
+class Doubles(torch_names.find("torch._inductor.custom_graph_pass", "CustomGraphPass") or object):  # type: ignore[misc]
+    """A pass with another result for each number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, graph: Any) -> None:
+        (relu,) = (node for node in graph.nodes if "relu" in str(node.target))
+        with graph.inserting_after(relu):
+            added = graph.call_function(torch.ops.aten.mul.Tensor, (relu, float(self.number)))
+        added.meta.update(relu.meta)
+        relu.replace_all_uses_with(added, delete_user_cb=lambda user: user is not added)
+
+    def uuid(self) -> str:
+        return f"doubles of tests/dropin/test_without_dynamo.py {self.number}"
+
+
+LOADS_WHAT_IT_COMPILED = hasattr(
+    torch_names.find("torch._dynamo.aot_compile", "BundledAOTAutogradSerializableCallable"), "from_backend_id"
+)
+"""Whether ``aot_compile`` with Inductor (in PyTorch 2.9) keeps a second copy of the kernels, loaded from its cache."""
+
+
 @pytest.mark.skipif(not hasattr(torch._dynamo.config, "enable_aot_compile"), reason="this PyTorch has no aot_compile")
 @pytest.mark.inductor
 def test_what_is_compiled_ahead_of_time_belongs_to_the_function(tmp_path: Path) -> None:
@@ -93,13 +167,18 @@ def test_what_is_compiled_ahead_of_time_belongs_to_the_function(tmp_path: Path) 
     run = manifest(tmp_path)
     (compilation,) = run["compilations"]
     assert compilation["graph"].startswith("__compiled_fn_")
-    assert kernels(tmp_path) == [f"{compilation['graph']}.kernel_0.py"]
+    first, *loaded = kernels(tmp_path)
+    assert first == f"{compilation['graph']}.kernel_0.py"
+    assert loaded == ([f"{compilation['graph']}.kernel_1.py"] if LOADS_WHAT_IT_COMPILED else [])
+    assert {(tmp_path / each).read_text() for each in loaded} <= {(tmp_path / first).read_text()}
     function = run["functions"][compilation["function"]]
     assert (function["qualified_name"], function["first_line"]) == (
         "Model.forward",
         like_vllm.Model.forward.__code__.co_firstlineno,
     )
-    assert {each.get("compile_id") for each in run["artifacts"]} == {compilation["compile_id"]}
+    notes = [each for each in run["artifacts"] if each["kind"] == "note"]
+    assert len(notes) == len(loaded), "there are no graphs of what is loaded"
+    assert {each["compile_id"] for each in run["artifacts"] if each not in notes} == {compilation["compile_id"]}
 
 
 @pytest.mark.inductor
@@ -224,13 +303,17 @@ def test_pieces_of_a_graph_of_nobodys_belong_together(monkeypatch: pytest.Monkey
 def test_a_failure_of_ours_leaves_no_compile_id_behind(failing: str) -> None:
     """What this thread compiles later would be taken for a part of that compilation."""
 
-    def fails(*_: Any) -> None:
+    failed = []
+
+    def fails(*_: Any, **__: Any) -> None:
+        failed.append(failing)
         raise RuntimeError("a failure of ours")
 
-    calls: Dict[str, Any] = {name: (fails if name == failing else lambda *_: None) for name in PASSED_ON}
-    (undo, *others) = Attribution(GraphOwners(), **calls).watch()
+    calls: Dict[str, Any] = {name: (fails if name == failing else lambda *_, **__: None) for name in PASSED_ON}
+    (undo, *others) = Attribution(GraphOwners(), **calls).watch_inductor()
     try:
         sys.modules["torch._inductor.compile_fx"].compile_fx(torch.fx.symbolic_trace(torch.nn.ReLU()), [torch.ones(2)])
+        assert set(failed) == {failing}
         assert current_compile_id() is None
         assert not vars(attribution._here).get("compiling")
     finally:

@@ -1,4 +1,4 @@
-"""Running small programs in processes of their own, with one compile cache for all of them."""
+"""Run small programs in separate processes, with one compile cache for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions and compiled functions cost the same each, however many there have been."""
+"""Sessions and compiled functions have a constant cost, however many there have been."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of the surroundings, with and without depyf: what the program does and prints is the same."""
+"""Faults of the environment, with and without depyf: the program behaves and prints the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exception from outside, wherever it comes, reaches the program, and leaves no hook and no session behind."""
+"""An exception from outside, at any point, reaches the program, and leaves no hook and no session behind."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
+from torch_versions import needs_stances  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo.capture.records import TransformedCode  # noqa: E402
 from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
-from depyf.dynamo.hooks import compiled_names, frame_evaluation, run_callback, torch_names  # noqa: E402
+from depyf.dynamo.hooks import compiled_names, frame_evaluation, private_names, run_callback, torch_names  # noqa: E402
 from depyf.dynamo.hooks.safely import safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
 from depyf.dynamo.observe.observation import observation  # noqa: E402
@@ -151,10 +153,14 @@ def test_watch_and_trace_are_left_as_well(
 @pytest.mark.parametrize(
     ("make", "target"),
     [
-        (depyf.find_nonfinite, "observe.checked_backend:_watch_inductor"),
-        (lambda: depyf.probe("x"), "questions.probe.backend:watch_bindings"),
+        pytest.param(depyf.find_nonfinite, "observe.checked_backend:_watch_inductor", marks=needs_stances),
+        pytest.param(lambda: depyf.probe("x"), "questions.probe.backend:watch_bindings", marks=needs_stances),
         (depyf.debug, "dump.pausing:watch_autograd_threads"),
-        (lambda: depyf.compare(function, torch.ones(3), backend="eager"), "questions.compare.question:Recorder"),
+        pytest.param(
+            lambda: depyf.compare(function, torch.ones(3), backend="eager"),
+            "questions.compare.question:Recorder",
+            marks=needs_stances,
+        ),
     ],
 )
 def test_the_others_are_left_as_well(
@@ -165,13 +171,13 @@ def test_the_others_are_left_as_well(
 ) -> None:
     raising(SoftTimeLimitExceeded)
     monkeypatch.setattr(sys, "breakpointhook", lambda: None)
-    owner = torch_names.module("torch._dynamo.eval_frame")
-    before = owner._stance, owner._callback_from_stance, compiled_names.maker_of_names()
+    before = private_names.STANCE.find(), private_names.CALLBACK_FROM_STANCE.find(), compiled_names.maker_of_names()
     made = getattr(*before[2])
     interrupted_in(monkeypatch, target)
     with pytest.raises(SoftTimeLimitExceeded), make():
         pass
-    assert (owner._stance, owner._callback_from_stance, compiled_names.maker_of_names()) == before
+    stance, callback = private_names.STANCE.find(), private_names.CALLBACK_FROM_STANCE.find()
+    assert (stance, callback, compiled_names.maker_of_names()) == before
     assert getattr(*before[2]) is made
     assert observation._observers == []
 
@@ -194,10 +200,10 @@ def tool() -> ModuleType:
         {"enter": 31, "hooks": 400, "leave": 400},
         {"watch-enter": 90, "watch-leave": 80},
         {"trace-enter": 180, "trace-leave": 130},
-        {"find_nonfinite-enter": 90, "find_nonfinite-leave": 70},
-        {"probe-enter": 80, "probe-leave": 70},
+        pytest.param({"find_nonfinite-enter": 90, "find_nonfinite-leave": 70}, marks=needs_stances),
+        pytest.param({"probe-enter": 80, "probe-leave": 70}, marks=needs_stances),
         {"debug-enter": 70, "debug-leave": 45},
-        {"compare": 200},
+        pytest.param({"compare": 200}, marks=needs_stances),
     ],
     ids="-".join,
 )
@@ -285,13 +291,17 @@ print(interrupted, ran)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
+@pytest.mark.skipif(
+    torch_names.find("torch._dynamo.eval_frame", "restore_guarded_dynamo_config") is not None,
+    reason="this PyTorch asserts what an interruption of its own leaves behind, also without depyf",
+)
 @pytest.mark.parametrize("contexts", ["trace", "both"])
 @pytest.mark.parametrize("kind", ["Limit", "KeyboardInterrupt"])
 def test_500_signals_while_trace_records_do_not_end_the_process(tmp_path: Path, contexts: str, kind: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, kind, contexts, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    interrupted, ran = map(int, done.stdout.split())
+    interrupted, ran = map(int, done.stdout.splitlines()[-1].split())  # PyTorch may print guards that were interrupted
     assert interrupted > 100
     assert ran > 500
 

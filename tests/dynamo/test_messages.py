@@ -1,4 +1,4 @@
-"""A message of depyf's changes nothing: the program ends as it does without depyf, whatever happens to the message."""
+"""A message of depyf changes nothing: the program ends as it does without depyf, even if the message is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a notebook the session object shows what was compiled, and the source with what became of each line."""
+"""In a notebook the session object shows what was compiled, and the source with the result for each line."""
 
 from __future__ import annotations
 

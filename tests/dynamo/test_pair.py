@@ -1,4 +1,4 @@
-"""What every pair of a Python and a PyTorch must give: all frames proved, all files Python, the same results."""
+"""The requirements for every pair of a Python and a PyTorch: all frames proved, all files Python, the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``import depyf`` costs and offers."""
+"""The cost and the names of ``import depyf``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_public_name_exists_and_unknown_ones_do_not() -> None:
         depyf.nothing  # noqa: B018
 
 
-def test_a_public_name_is_in_every_list_and_in_the_readme() -> None:
+def test_a_public_name_is_in_every_list_and_documented() -> None:
     tree = ast.parse(Path(depyf.__file__).read_text())
     (typed,) = (each for each in tree.body if isinstance(each, ast.If))
     for_type_checkers = {
@@ -51,11 +51,9 @@ def test_a_public_name_is_in_every_list_and_in_the_readme() -> None:
     }
     assert for_type_checkers == depyf._HOMES
     assert sorted(depyf._HOMES) == depyf.__all__
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "calls.md").read_text()
     functions = [name for name in depyf.__all__ if name.islower()]
-    assert [
-        name for name in functions if f"`depyf.{name}(" not in readme and f"`with depyf.{name}(" not in readme
-    ] == []
+    assert [name for name in functions if f"`depyf.{name}(" not in page and f"`with depyf.{name}(" not in page] == []
 
 
 def test_a_question_is_documented_and_has_tests() -> None:

@@ -1,4 +1,4 @@
-"""Which blocks are arms of an expression, and by which tests one comes to them."""
+"""Which blocks are arms of an expression, and which tests lead to them."""
 
 from __future__ import annotations
 

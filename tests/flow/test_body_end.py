@@ -1,4 +1,4 @@
-"""All ways to the end of a class or module lead to one mark; what is written behind it has to go."""
+"""All paths to the end of a class or module lead to one mark, and statements after it are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comprehensions in line become code objects of their own again, whichever Python reads the bytecode."""
+"""Inlined comprehensions become separate code objects again, whichever Python reads the bytecode."""
 
 from __future__ import annotations
 

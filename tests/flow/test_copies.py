@@ -1,4 +1,4 @@
-"""Jumps to jumps, and all steps that undo copies, one behind the other."""
+"""Jump threading, and all steps that undo copies, in sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of short blocks become one; blocks that only look like copies stay."""
+"""Copies of short blocks are merged; blocks that only look like copies are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``name = None; del name`` behind an ``except`` clause is the compiler's; elsewhere somebody wrote it."""
+"""``name = None; del name`` after an ``except`` clause is removed as the compiler's; elsewhere it is the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of short ways out are cut off where they begin, so that equal blocks can be joined."""
+"""Copies of short exits are cut off where they start, so that equal blocks can be joined."""
 
 from __future__ import annotations
 

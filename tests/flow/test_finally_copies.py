@@ -1,4 +1,4 @@
-"""Copies of ``finally`` bodies are replaced by blocks that say which region is left; what is no copy stays."""
+"""Copies of ``finally`` bodies are replaced by blocks that record the region they leave; other blocks are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From operations to blocks, and the questions that a flow graph answers."""
+"""Basic blocks from operations, and the queries of a flow graph."""
 
 from __future__ import annotations
 

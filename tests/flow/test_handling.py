@@ -1,4 +1,4 @@
-"""Which exceptions are being handled where a block begins."""
+"""Which exceptions are being handled where a block starts."""
 
 from __future__ import annotations
 

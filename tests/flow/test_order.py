@@ -1,4 +1,4 @@
-"""The order of blocks, and which of them are the heads of loops."""
+"""The order of blocks, and which of them are loop headers."""
 
 from __future__ import annotations
 

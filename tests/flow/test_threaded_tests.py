@@ -1,4 +1,4 @@
-"""Jumps over a test whose outcome is known go to it again, if that is the test of an operator around theirs."""
+"""Jumps that skip a test with a known outcome are redirected to it, if it is the test of the enclosing operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THREADED = """
 
 
 def undone(text: str) -> List[str]:
-    graph = flow(text)
+    graph = flow(text, threads_tests=True)
     undo_threaded_tests(graph)
     return shown(graph)
 

@@ -1,4 +1,4 @@
-"""Jumps that somebody wrote have a place of their own; those that the compiler added have that of something else."""
+"""Jumps in the source have a span of their own; those that the compiler added have that of another statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists that only move values are followed element by element; what is handed to somebody is built."""
+"""Lists that only move values are tracked element by element; those that escape are built."""
 
 from __future__ import annotations
 

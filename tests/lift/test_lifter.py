@@ -1,4 +1,4 @@
-"""Which blocks make one node, and the values that meet where blocks do."""
+"""Which blocks form one node, and the join of values where edges meet."""
 
 from __future__ import annotations
 
@@ -119,11 +119,13 @@ def test_a_value_that_waits_before_a_handler_begins_is_stored() -> None:
     [
         pytest.param(
             "a: LOAD a; false -> n, y\ny: LOAD x; LOAD y; -> e\nn: LOAD z; -> e\ne: f(); RETURN",
-            "different depths where block 3",
+            "differs between the edges into block 3",
             id="two depths meet",
         ),
         pytest.param(
-            "a: CONST 0\nl: f(); false -> o, b\nb: CONST 1; -> l\no: RETURN", "another depth", id="a loop piles up"
+            "a: CONST 0\nl: f(); false -> o, b\nb: CONST 1; -> l\no: RETURN",
+            "differs from that at its start",
+            id="a loop piles up",
         ),
         pytest.param(
             "a in h/2: LOAD x; RETURN\nh: PUSH_EXC; RERAISE", "more values than", id="a handler keeps too much"

@@ -1,4 +1,4 @@
-"""Branches that only compute a value or a condition become expressions; those that do more stay branches."""
+"""Branches that only compute a value or a condition become expressions; others stay branches."""
 
 from __future__ import annotations
 

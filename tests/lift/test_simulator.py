@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small_nodes import lifts, nodes
 
-from depyf.result import Hints
+from depyf.hints import Hints
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_hint_says_which_globals_stay_as_they_are() -> None:
         ("LOAD x; POP_EXC; CONST None; RETURN", "POP_EXCEPT without"),
         ("LOAD x; LOAD y; CHECK_EXC; POP; POP; CONST None; RETURN", "not the handled one"),
         ("NULL; RETURN", "null marker is used as a value"),
-        ("LOAD x; PUSH_EXC; CONST None; RETURN", "something else than an exception is handled"),
-        ("LOAD x; CONST None; YIELD_FROM; RETURN", "something else than an iterator"),
-        ("LOAD x; MATCH_SEQUENCE; RETURN", "outside any pattern"),
+        ("LOAD x; PUSH_EXC; CONST None; RETURN", "is not an exception"),
+        ("LOAD x; CONST None; YIELD_FROM; RETURN", "is not an iterator"),
+        ("LOAD x; MATCH_SEQUENCE; RETURN", "not part of any pattern"),
     ],
 )
 def test_what_has_no_syntax_is_refused(ops: str, message: str) -> None:

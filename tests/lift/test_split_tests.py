@@ -1,4 +1,4 @@
-"""Whether operands of ``and`` stand in one statement or in several, by the places of their jumps."""
+"""Whether operands of ``and`` are in one statement or in several, by the spans of their jumps."""
 
 from __future__ import annotations
 

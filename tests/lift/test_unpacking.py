@@ -1,4 +1,4 @@
-"""An unpacking is one statement, once every part has its target; what happens before that finds the rest stored."""
+"""An unpacking is one statement once every part has its target; before another effect the rest is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The step from block stacks to handlers, on operations written by hand: it is the same under every Python."""
+"""The step from block stacks to handlers, on operations written by hand: the same under every Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drafts(*ops: Tuple[Any, ...]) -> List[Draft]:
     made = []
     for index, (op, *rest) in enumerate(ops):
         arg, target = [*rest, None, None][:2]
-        made.append(Draft(op, arg, None if target is None else 2 * target, 2 * index, Span(1, None, 1, None)))
+        made.append(Draft(op, arg, 2 * index, Span(1, None, 1, None), None if target is None else 2 * target))
     return made
 
 
@@ -46,7 +46,7 @@ def shown(resolved: List[Draft]) -> List[Tuple[Any, Any, Optional[Tuple[Any, int
 
 def test_code_without_blocks_stays_as_it_is() -> None:
     plain = drafts((Op.LOAD, A), (Op.RETURN,))
-    assert resolve_blocks(plain) is plain
+    assert resolve_blocks(plain) == plain
 
 
 def test_six_slots_of_an_exception_are_two_values() -> None:

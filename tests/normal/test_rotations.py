@@ -1,4 +1,4 @@
-"""Calls that only change the order of values are read as that, and no others."""
+"""Calls that only permute values are recognised, and no others."""
 
 from __future__ import annotations
 

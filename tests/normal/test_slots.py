@@ -6,24 +6,23 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from depyf.bytecode.instructions import ExceptionRange
 from depyf.bytecode.lines import Span
 from depyf.normal.draft import Draft
-from depyf.normal.ops import Op
+from depyf.normal.ops import Handler, Op
 from depyf.normal.slots import SECOND_SLOT, forget_second_slots
 
 Step = Tuple[Any, ...]
 
 
-def drafts(*steps: Step, handler: Optional[ExceptionRange] = None) -> List[Draft]:
+def drafts(*steps: Step, handler: Optional[Handler] = None) -> List[Draft]:
     """One draft an offset; a step is an operation, its argument, and the offset it may jump to."""
     return [
         Draft(
             step[0],
             step[1] if len(step) > 1 else None,
-            step[2] if len(step) > 2 else None,
             offset,
             Span(1, None, 1, None),
+            step[2] if len(step) > 2 else None,
             handler,
         )
         for offset, step in enumerate(steps)
@@ -61,7 +60,7 @@ def test_a_loop_left_with_a_value_drops_one_iterator() -> None:
 
 
 def test_what_counts_slots_counts_one_less() -> None:
-    handler = ExceptionRange(0, 10, 10, 3, False)
+    handler = Handler(10, 3, False)
     steps = drafts(
         (Op.BUILD, ("list", 0)),
         (Op.LOAD, ("fast", "y")),
@@ -115,7 +114,7 @@ def test_a_second_slot_is_no_value(steps: List[Step]) -> None:
 
 
 def test_stacks_that_depend_on_the_way_are_refused() -> None:
-    with pytest.raises(ValueError, match="depends on where"):
+    with pytest.raises(ValueError, match="depends on the path"):
         forget_second_slots(
             drafts(
                 (Op.LOAD, ("fast", "y")),

@@ -12,7 +12,7 @@ import torch
 
 import depyf
 from depyf.dynamo.capture import rendering
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 
 
 def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

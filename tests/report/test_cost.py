@@ -1,20 +1,25 @@
-"""What is made of a run takes time like the run's size, and not like its square."""
+"""Everything made from a run takes time linear in the run's size."""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Callable, Dict, List, Optional, Set
 
 import pytest
 from cost import grows_like
 
+from depyf.report.analysis import causes, compilations
 from depyf.report.analysis.anchors import Anchored, anchored
 from depyf.report.analysis.artifacts import after_the_whole
 from depyf.report.analysis.facts import Files
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import Functions
+from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.sources import Sources
+from depyf.report.diff.matching import Side
+from depyf.report.diff.rank_summary import summary_of
 from depyf.report.model.counts import counts_by_function
 from depyf.report.model.run import Artifact, Run
 from depyf.report.render.markdown import index_markdown
@@ -101,8 +106,9 @@ STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
     "the model": lambda size: partial(build_run, events(size), artifacts(size), files=Files(read=no_text)),
     "index.md": lambda size: partial(index_markdown, run_of(size)),
     "index.html": lambda size: partial(render_page, run_of(size), no_text),
+    "summary of a rank": lambda size: partial(summary_of, Side("rank 0", run_of(size), no_text)),
     "counts": lambda size: partial(counts_by_function, run_of(size)),
-    "links": lambda size: partial(linked, artifacts(size), Anchored({}), Sources(no_text), {}),
+    "links": lambda size: partial(linked, artifacts(size), Anchored({}), Sources(no_text), {}, Parts()),
     "cache hits": lambda size: partial(anchored, artifacts(size), {}, ids(size), Sources(no_text)),
     "functions": lambda size: functions(size).table,
     "short names": short_names,
@@ -114,3 +120,27 @@ STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
 @pytest.mark.parametrize("step", STEPS)
 def test_work_grows_like_the_run(step: str) -> None:
     assert grows_like(STEPS[step], SIZE, TIMES) < NEARLY_LINEAR
+
+
+def storm(entries: int) -> List[Event]:
+    """One function that is compiled again for each of so many values: torch reports a guard of each earlier entry."""
+    meta = {"co_name": "f", "co_filename": "/net/0.py", "co_firstlineno": 10, "has_guarded_code": True}
+    found = []
+    for number in range(entries):
+        reasons = [f"0/{entry}: L['n'] == {entry}" for entry in reversed(range(number))]
+        begun = "recompile_reasons" if number else "dynamo_start"
+        found += [
+            Event(begun, f"0/{number}", 0, {}, json.dumps(reasons) if number else None, 1.0),
+            Event("compilation_metrics", f"0/{number}", 0, meta, None, 2.0),
+        ]
+    return found
+
+
+def test_the_guards_of_each_entry_of_a_storm_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: List[object] = []
+    read = compilations.required_values
+    for module in (causes, compilations):
+        monkeypatch.setattr(module, "required_values", lambda guards: asked.append(guards) or read(guards))
+    run = build_run(storm(12), [], files=Files(read=no_text))
+    assert [len(each.failed) for each in run.recompiles] == list(range(1, 12))
+    assert len(asked) == 12

@@ -1,4 +1,4 @@
-"""Makes the helpers beside these tests importable."""
+"""Make the helpers beside these tests importable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of real modules as the upper layers hand them to ``source/``: a tree with mangled names, and its code."""
+"""Functions of real modules in the form that ``source/`` receives: a tree with mangled names, and its code."""
 
 from __future__ import annotations
 

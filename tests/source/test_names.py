@@ -55,7 +55,7 @@ def test_new_names_differ_from_each_other_and_from_all_others() -> None:
     assert originals == {"tmp_1_2": "tmp-1", "tmp_1_3": "tmp 1"}
 
 
-CLASS = "class {}:\n\n    def f(self, A):\n        return self.B(A)"
+CLASS = "class {}:\n    def f(self, A):\n        return self.B(A)"
 
 
 def test_private_names_are_written_without_the_mangling_of_their_class() -> None:
@@ -81,14 +81,14 @@ def test_names_that_no_mangling_touches_are_written_as_they_are(class_name: str,
 
 
 def test_a_name_that_would_be_mangled_by_accident_gets_another_one_everywhere() -> None:
-    text, originals = written("def g(A):\n    class C:\n\n        def f(self):\n            return A", A="__a")
-    assert text == "def g(a_):\n\n    class C:\n\n        def f(self):\n            return a_"
+    text, originals = written("def g(A):\n    class C:\n        def f(self):\n            return A", A="__a")
+    assert text == "def g(a_):\n    class C:\n        def f(self):\n            return a_"
     assert originals == {"a_": "__a"}
 
 
 def test_the_innermost_class_counts() -> None:
     text, _ = written("class C:\n    class D:\n        A = B", A="_D__a", B="_C__a")
-    assert text == "class C:\n\n    class D:\n        __a = _C__a"
+    assert text == "class C:\n    class D:\n        __a = _C__a"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Text and code objects of the functions and classes of real modules: what goes in comes out again."""
+"""Text and code objects of the functions and classes of real modules survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The opposite of folding temporaries: every operation of an expression in a statement of its own."""
+"""The inverse of folding temporaries: every operation of an expression in a separate statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes and modules whose bytecode ends in the middle of statements: there, no ``return`` can be written."""
+"""Classes and modules whose bytecode returns inside of statements, where ``return`` is not allowed."""
 
 from __future__ import annotations
 

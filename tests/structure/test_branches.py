@@ -1,4 +1,4 @@
-"""Which statements stand in which branch, and what stands behind an ``if``."""
+"""Which statements are in which branch, and which follow the ``if``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from small_nodes import dedented, lifted, source
 
 from depyf.lift import build
 from depyf.lift.nodes import Raise, Return
-from depyf.structure.structurer import structure
+from depyf.structure.sequences import structure
 
 
 def structured(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The rendering that exists for any control flow: what it writes, and that ordinary code needs no state variable."""
+"""The dispatch loop, which exists for any control flow: its output, and that ordinary code needs no state variable."""
 
 from __future__ import annotations
 
@@ -68,6 +68,44 @@ ORDINARY = {
 }
 
 NEEDS_STATE = {
+    "two managers that are left for two targets, in a loop": """
+        for x in a:
+            with b, c:
+                if x:
+                    continue
+                if c(x):
+                    c(x)
+                break
+        a()
+        """,
+    "three managers that are left for two targets": """
+        for x in a:
+            with b, a:
+                with c as d, x:
+                    if d:
+                        break
+                    if x:
+                        continue
+                a(d)
+        else:
+            b()
+        a()
+        """,
+    "a finally in a manager, left for two targets": """
+        for x in a:
+            with b:
+                try:
+                    if x:
+                        break
+                    b(x)
+                finally:
+                    c()
+                if c(x):
+                    break
+        else:
+            c()
+        a()
+        """,
     "else of a loop that is left twice": """
         for x in a:
             if x:

@@ -1,4 +1,4 @@
-"""Which statements each node lies inside of."""
+"""The statements that enclose each node."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_contexts_that_overlap_are_refused() -> None:
     """The handler of one region lies in the other, and yet some code is guarded by the first one alone."""
     graph, flow = lifted(NESTED)
     graph.nodes[2].region = None
-    with pytest.raises(Unstructured, match="not in all around it"):
+    with pytest.raises(Unstructured, match="not in all contexts around"):
         Contexts(graph, flow)
 
 

@@ -1,4 +1,4 @@
-"""What the dispatcher wrote, without empty branches and jumps that happen anyway."""
+"""The dispatcher's output without empty branches and redundant jumps."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def test_tidied(text: str, expected: str) -> None:
 
 
 def test_a_return_in_the_middle_of_a_module_has_no_form() -> None:
-    with pytest.raises(Unstructured, match="ends in its middle"):
+    with pytest.raises(Unstructured, match="returns before the end"):
         tidied("if a:\n    return\nf()", MODULE)

@@ -7,7 +7,7 @@ from typing import Dict, List, Set
 
 import pytest
 
-from depyf.structure.dominators import immediate_dominators
+from depyf.structure.dominators import DepthFirstTree
 
 Graph = Dict[int, List[int]]
 
@@ -30,7 +30,7 @@ Graph = Dict[int, List[int]]
     ],
 )  # fmt: skip
 def test_immediate_dominators(graph: Graph, expected: Dict[int, int]) -> None:
-    assert immediate_dominators(0, lambda node: graph[node]) == expected
+    assert DepthFirstTree(0, lambda node: graph[node]).dominators() == expected
 
 
 def reached(graph: Graph, without: int = -1) -> Set[int]:
@@ -50,7 +50,7 @@ def test_a_dominator_is_on_every_way(seed: int) -> None:
     for _ in range(60):
         count = chance.randrange(2, 16)
         graph = {node: [chance.randrange(count) for _ in range(chance.randrange(4))] for node in range(count)}
-        found = immediate_dominators(0, lambda node, graph=graph: graph[node])  # type: ignore[misc]
+        found = DepthFirstTree(0, lambda node, graph=graph: graph[node]).dominators()  # type: ignore[misc]
         assert set(found) == reached(graph)
         without = {other: reached(graph, other) for other in found}
         strict = {node: {other for other in found if other != node and node not in without[other]} for node in found}

@@ -11,7 +11,7 @@ from depyf.lift.lifter import lift
 from depyf.normal.ops import Op
 from depyf.source.passes.plumbing import drop_plumbing
 from depyf.source.printing.unparsing import unparse
-from depyf.structure.structurer import structure
+from depyf.structure.sequences import structure
 
 
 def source(*steps: Step) -> str:

@@ -36,7 +36,7 @@ from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
 from depyf.source.printing.unparsing import unparse
 from depyf.structure.dispatch import dispatch
-from depyf.structure.structurer import structure
+from depyf.structure.sequences import structure
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import Finding, compare
 

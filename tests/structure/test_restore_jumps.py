@@ -1,4 +1,4 @@
-"""Statements that are nothing but jumps go where they were written, if nothing changes by it."""
+"""Statements that are only jumps are inserted where they were written, if that changes nothing."""
 
 from __future__ import annotations
 

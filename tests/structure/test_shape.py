@@ -1,4 +1,4 @@
-"""Facts about a lifted graph: dominance, loops, regions, short ends."""
+"""Facts about a lifted graph: dominance, loops, regions, short exits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from small_graphs import MODULE
 from small_nodes import lifted
 
+from depyf.flow.graph import Jump, Region
 from depyf.structure.shape import Shape
 
 
@@ -109,7 +110,8 @@ def test_the_region_of_a_with_statement() -> None:
     [
         ("e: return z", None, True),
         ("e: f(); return z", None, False),
-        ("e leaves a: return z", None, False),
+        ("e leaves a: return z", None, True),  # its block shows that the ``finally`` never ends normally
+        ("e leaves a: overridden", None, False),  # it is not silent
         ("e: raise z", None, False),
         ("e: return None", MODULE, False),  # there is no ``return``
     ],
@@ -117,3 +119,17 @@ def test_the_region_of_a_with_statement() -> None:
 def test_a_return_that_costs_nothing_may_be_copied(end: str, code: Any, expected: bool) -> None:
     facts = shape(f"a: if x -> e, b\nb: f(); -> e\n{end}", **({} if code is None else {"code": code}))
     assert facts.is_copyable(2) is expected
+
+
+def test_a_return_behind_a_finally_that_ends_is_not_copied() -> None:
+    facts = shape("a: if x -> e, b\nb: f(); -> e\ne leaves a: return z")
+    facts.flow.blocks[2].term = Jump(1)
+    assert not facts.is_copyable(2)
+
+
+def test_the_last_end_that_a_finally_overrides_is_where_its_body_ends() -> None:
+    facts = shape("a: if x -> c, b\nb leaves a: overridden\nc leaves a: overridden")
+    region, inner = facts.nodes[1].leaves[0], Region(1, 0, False)
+    assert facts.overridden_end([0, 1, 2], region) == max((1, 2), key=facts.index.__getitem__)
+    assert facts.overridden_end([0], region) is None
+    assert facts.overridden_end([0, 1, 2], inner) is None

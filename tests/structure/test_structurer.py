@@ -7,7 +7,7 @@ from typing import Sequence
 import pytest
 from small_nodes import dedented, lifted, source
 
-from depyf.structure.structurer import structure
+from depyf.structure.sequences import structure
 from depyf.structure.unstructured import Unstructured
 
 
@@ -233,7 +233,7 @@ def test_a_finally_body_is_written_once() -> None:
 
 def test_a_finally_body_that_returns_decides_where_control_goes() -> None:
     text = "a in h: f(); -> l\nl leaves h: overridden\nh under h: g(); POP h; -> r\nr: return z"
-    assert structured(text, ["h"]) == "try:\n    f()\n    return\nfinally:\n    g()\n    return z"
+    assert structured(text, ["h"]) == "try:\n    f()\nfinally:\n    g()\n    return z"
 
 
 def test_except_in_finally_is_one_statement() -> None:

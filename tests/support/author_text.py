@@ -1,4 +1,4 @@
-"""Compare the very texts of two functions, without what leaves no trace in a code object, and name what differs.
+"""Compare the exact texts of two functions, without what leaves no trace in a code object, and name the differences.
 
 ``same_source.py`` is the laxer measure beside this one: there every text counts as the same that compiles to the same
 operations. Here the lines and columns of the instructions count, too: ``if a: if b:`` is not ``if a and b:``.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator, List
 
 import pytest
+
+from depyf.report.render import page as page_of_runs
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -19,6 +22,16 @@ ARGUMENTS = [
     "--disable-sync",
     "--disable-lcd-text",  # greys instead of colours at the edges of letters: half as large pictures
 ]
+
+_SCRIPTS = Path(page_of_runs.__file__).parent / "web" / "script"
+_VIEW = re.compile(r'^(.*)VIEWS\.push\(\{ id: "(\w+)", title: "(\w+)"', re.MULTILINE)
+_FOUND = [match for name in page_of_runs._SCRIPTS for match in _VIEW.finditer((_SCRIPTS / name).read_text("utf-8"))]
+
+TITLES = {match.group(2): match.group(3) for match in _FOUND}
+"""The titles of the views by their ids, in the order of the tabs."""
+
+VIEWS = [view for view in TITLES if view != "passes"]
+"""The ids of those that the page of the sample has; no pass changed a graph in it."""
 
 
 def chromium() -> str:

@@ -1,4 +1,4 @@
-"""The corpus of specimens: what is in its files, and what a call of a specimen does that others can see."""
+"""The corpus of specimens: the contents of its files, and the observable effects of calling a specimen."""
 
 from __future__ import annotations
 

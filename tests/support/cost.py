@@ -1,4 +1,4 @@
-"""How much work something does, counted and not timed: the same on every machine."""
+"""Measure work by counting executed lines, which is the same on every machine, unlike time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dump that depyf made earlier, as the page wants it."""
+"""Load an earlier dump as the page needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code objects of the running Python from listings: what no compiler writes."""
+"""Make code objects of the running Python from listings: code that no compiler writes."""
 
 from __future__ import annotations
 

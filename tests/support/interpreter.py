@@ -1,4 +1,4 @@
-"""A small interpreter of the normal form: what its operations mean, written down a second time.
+"""A small interpreter of the normal form: a second definition of its operations.
 
 It shares nothing with the decompiler but the operations' names. It knows those that random control flow consists of and
 says so when it meets another one.

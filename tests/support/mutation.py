@@ -1,4 +1,4 @@
-"""Decompiled sources, changed in one place, compiled as the pipeline does, and shown to the verifier."""
+"""Change decompiled sources in one place, compile them as the pipeline does, and give them to the verifier."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def _text_of(tree: ast.Module, answer: Decompilation) -> SourceText:
     """``tree`` as the text that is compiled, with what the text of ``answer`` alone does not hold."""
     made = to_source(tree)
     constants = {**answer.text.constants, **made.constants}
-    return SourceText(made.text, made.tree, constants, {**answer.text.names, **made.names})
+    return SourceText(made.text, constants, {**answer.text.names, **made.names})
 
 
 def _difference(original: str, mutant: str) -> Tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A Jupyter kernel, used as a notebook uses it: cells, what they ask for, and its debugger."""
+"""Drive a Jupyter kernel as a notebook does: cells, their requests for input, and its debugger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of the normal form written by hand, and whether they are proved to be what some source does."""
+"""Prove operations of the normal form written by hand equivalent to some source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _prove(original: NormalCode, candidate: NormalCode, **changes: Any) -> Tuple
     product = Product(
         Program(original, {}, None),
         Program(candidate, {}, None),
-        lambda mine, theirs: Comparison(Finding.EXACT if mine is theirs else Finding.DIFFERENT, "", (), (), ""),
+        lambda mine, theirs: Comparison(Finding.EXACT if mine is theirs else Finding.DIFFERENT, "", tuple, (), ""),
         ["a", "b"],
         Settings(**settings, check_docstring=False, always_prove=True),
     )

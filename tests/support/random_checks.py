@@ -24,17 +24,17 @@ import random_programs
 import random_syntax
 
 from depyf.decompiler import decompile_code
+from depyf.errors import DecompilationError
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Handler, Instr, NormalCode, Op
-from depyf.pipeline.own_errors import let_through
-from depyf.result import DecompilationError
-from depyf.source.printing.text import to_text
+from depyf.own_bugs import let_through
+from depyf.source.printing.text import to_source
 from depyf.structure.dispatch import dispatch
-from depyf.structure.structurer import structure
+from depyf.structure.sequences import structure
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import Finding
 from depyf.verify.comparison import MismatchError
@@ -150,9 +150,28 @@ def _compare_runs(
                 got = candidate(seed)
         except TookTooLong as error:
             raise Difference(f"seed {seed}: the decompiled program does not end", program, answer) from error
-        if got != expected:
+        if not _same(got, expected):
             entry = next((pair for pair in zip(expected, got) if pair[0] != pair[1]), (len(expected), len(got)))
             raise Difference(f"seed {seed}: {entry[0]} in the original, {entry[1]} decompiled", program, answer)
+
+
+def _same(one: object, other: object) -> bool:
+    """Return whether two logs are equal, with values of the same types. These may be nested too deeply for ``==``."""
+    pending, seen = [(one, other)], set()
+    while pending:
+        mine, theirs = pending.pop()
+        if mine is theirs or (id(mine), id(theirs)) in seen:
+            continue
+        if type(mine) is not type(theirs):
+            return False
+        if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
+            if len(mine) != len(theirs):
+                return False
+            seen.add((id(mine), id(theirs)))
+            pending += zip(mine, theirs)
+        elif mine != theirs:
+            return False
+    return True
 
 
 # --- control flow in normal form ---------------------------------------------------------------------------------
@@ -195,7 +214,7 @@ def check_form(normal: NormalCode, form: Form, seeds: int = 6) -> Optional[Verdi
 def _function(statements: List[ast.stmt]) -> str:
     definition: Any = ast.parse("def program(x): pass").body[0]
     definition.body = statements or [ast.Pass()]
-    return to_text(ast.fix_missing_locations(ast.Module([definition], [])))
+    return to_source(ast.fix_missing_locations(ast.Module([definition], []))).text
 
 
 def prove(normal: NormalCode, candidate: CodeType, text: str) -> Verdict:

@@ -1,4 +1,4 @@
-"""Builds runs by hand, for tests of what reads them: texts of artifacts together with the links into them."""
+"""Build runs by hand, for tests of their readers: texts of artifacts together with the links into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the syntax trees of two functions, up to what the bytecode of a function does not hold."""
+"""Compare the syntax trees of two functions, up to what bytecode does not store."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from run_builder import Op, RunBuilder
 
+from depyf.report.model.memory import HeldTensor, Memory
+from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import (
     Artifact,
     Call,
@@ -18,6 +20,7 @@ from depyf.report.model.run import (
     Guard,
     Recompile,
     Run,
+    ShapeEvent,
     Source,
 )
 
@@ -102,6 +105,20 @@ def sample_run() -> Tuple[Run, TextOf]:
     recompiles = _scaled(b, scaled)
     _route(b, route)
     b.artifact("full_code", "full_code_for_train_step_0.py", "def train_step(x):\n    pass\n", order=1)
+    modules = (
+        ModulePart("block", "Block", None, ("relu",)),
+        ModulePart("block.hidden", "Linear", 0, ("permute", "addmm")),
+    )
+    b.artifacts[:] = [
+        replace(each, modules=modules) if (each.compile_id, each.stage) == ("0/0", "AFTER_POST_GRAD") else each
+        for each in b.artifacts
+    ]
+    tensors = HeldTensor("addmm", 32768, 4), HeldTensor("primals_1", 2048, 2, input=True)
+    memory = Memory(40960, 5, 6144, tensors, tensors[:1], 32768)
+    b.artifacts[:] = [
+        replace(each, memory=memory) if (each.compile_id, each.stage) == ("0/0", "Forward_graph") else each
+        for each in b.artifacts
+    ]
     b.artifact("note", "eager_fallbacks_0.txt", "route: recompile limit\n", language="text")
     return b.run(
         depyf="1.0.0",
@@ -127,6 +144,18 @@ def sample_run() -> Tuple[Run, TextOf]:
             Finding("scaled was compiled 7 times", "factor is another number each time.", 3.0, b.place("def scaled")),
         ),
         notes=("The graphs of one compilation came from torch's caches.",),
+        shapes=(
+            ShapeEvent("6/4", "symbol", "s0 = x.size()[0], 64 here", "", (b.place("y = x * factor"),)),
+            ShapeEvent(
+                "6/4",
+                "guard",
+                "Eq(s0, 64)",
+                "",
+                (b.place("y.softmax"),),
+                ("torch/fx/experimental/symbolic_shapes.py:6000 in evaluate_expr",),
+            ),
+            ShapeEvent("6/4", "specialised", "s0 is 64 in this graph", "x.view"),
+        ),
         totals={"dynamo": 5.2, "inductor_compile": 3.3, "backend_compile": 4.1},
     )
 
@@ -237,6 +266,10 @@ def _scaled(b: RunBuilder, function: int) -> Tuple[Recompile, ...]:
             guard_failures=6 - number,
             dynamic=("s0: L['x'].size()[0]",) if number > 3 else (),
             cache={"fx": "hit" if number else "miss"},
+            attempts=2 if number == 3 else 1,
+            restarts=("it was specialised again",) if number == 3 else (),
+            metrics={"graph_op_count": 40 + number, "graph_node_count": 90, "graph_input_count": 2, "gc_time_us": 1500},
+            callers=(b.place("log = []"), b.place("def route")) if number < 5 else (),
         )
         if number:
             failed = FailedGuard(
@@ -292,8 +325,18 @@ def hostile_run() -> Tuple[Run, TextOf]:
         torch=HOSTILE,
         sources=(source, *run.sources[1:]),
         functions=tuple(replace(f, name=f"{f.name}{HOSTILE}", qualified_name=endless) for f in run.functions),
-        artifacts=tuple(replace(a, title=f"{a.title} {HOSTILE}") for a in run.artifacts),
+        artifacts=tuple(
+            replace(
+                a,
+                title=f"{a.title} {HOSTILE}",
+                modules=tuple(replace(m, name=HOSTILE + endless, type=HOSTILE) for m in a.modules),
+            )
+            for a in run.artifacts
+        ),
         kernels=tuple(replace(k, name=f"{k.name}{HOSTILE}{endless}") for k in run.kernels),
+        shapes=tuple(
+            replace(s, text=HOSTILE + endless, reason=HOSTILE, torch_stack=(HOSTILE + endless,)) for s in run.shapes
+        ),
         breaks=tuple(
             replace(each, reason=HOSTILE + endless, hints=(HOSTILE,), url="javascript:window.pwned=3", advice=endless)
             for each in run.breaks

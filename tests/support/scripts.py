@@ -1,4 +1,4 @@
-"""Scripts that depyf wrote, run in this process: importing PyTorch takes longer than most of them."""
+"""Run scripts that depyf wrote in this process: importing PyTorch takes longer than most of them."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 from small_graphs import FUNCTION, flow, lines_of, regions_of
 
 from depyf.flow.graph import Block, End, FlowGraph
+from depyf.hints import Hints
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import (
     BindException,
@@ -42,7 +43,6 @@ from depyf.lift.nodes import (
     WithExit,
 )
 from depyf.normal.ops import NormalCode
-from depyf.result import Hints
 from depyf.source.printing.unparsing import unparse
 
 _MARKS = (BindException, PopException)

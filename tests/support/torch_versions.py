@@ -1,4 +1,4 @@
-"""Marks for tests of what an older PyTorch can't do."""
+"""Marks for tests of features that an older PyTorch lacks."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ HAS_GUARD_TREES = any(
     torch_names.find("torch._dynamo.guards", name) is not None for name in ("GuardManager", "GuardManagerWrapper")
 )
 """Whether guards are a tree of C++ objects (2.4 and later), and not one Python function."""
+
+BACKWARD_HAS_MODULES = torch_names.PrivateName(
+    "torch._functorch._aot_autograd.utils", "fwd_nn_module_stack", "", in_text=True
+).resolves()
+"""Whether the nodes of a backward graph have the modules of their forward (2.2 and 2.4 give them none)."""

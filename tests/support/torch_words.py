@@ -1,4 +1,4 @@
-"""PyTorch's own words about graph breaks and recompilations: what ``TORCH_LOGS=graph_breaks,recompiles`` prints."""
+"""Parse PyTorch's logs of graph breaks and recompilations: the output of ``TORCH_LOGS=graph_breaks,recompiles``."""
 
 from __future__ import annotations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Callable, List, Optional, Tuple
 
 from run_builder import Op, RunBuilder
 
+from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import Artifact, Function, Guard, Run, Source
 
 _MODEL = """\
@@ -67,4 +69,11 @@ def transformer_run(layers: int) -> Tuple[Run, Callable[[Artifact], Optional[str
         for n in range(layers * 16)
     ]
     b.compilation("0/0", 0, ops, guards=guards, seconds=40.0, backward=True, runs=10, verdict="exact")
-    return b.run(torch="2.13.0", command=("train.py",))
+    run, text_of = b.run(torch="2.13.0", command=("train.py",))
+    parts = [ModulePart("self", "Model")]
+    for layer in range(layers):
+        nodes = [[f"{node}_{layer}" for node in nodes] for nodes in _STEPS.values()]
+        parts.append(ModulePart(f"self.layers.{layer}", "Layer", 0, tuple(node for step in nodes[1:] for node in step)))
+        parts.append(ModulePart(f"self.layers.{layer}.norm1", "LayerNorm", len(parts) - 1, tuple(nodes[0])))
+    artifacts = (replace(a, modules=tuple(parts) if a.stage == "AFTER_POST_GRAD" else ()) for a in run.artifacts)
+    return replace(run, artifacts=tuple(artifacts)), text_of

@@ -1,4 +1,4 @@
-"""What is read out of the texts in which torch reports graph breaks."""
+"""The facts parsed from the texts in which torch reports graph breaks."""
 
 from __future__ import annotations
 

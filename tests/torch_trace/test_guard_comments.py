@@ -1,4 +1,4 @@
-"""A guard is cut where its comment begins, and nowhere else."""
+"""A guard is cut where its comment starts, and nowhere else."""
 
 from __future__ import annotations
 

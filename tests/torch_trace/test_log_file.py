@@ -1,14 +1,17 @@
-"""Logs of torch's trace are read as they are: packed, cut off, mixed with others, of several processes."""
+"""Logs of torch's trace in any state are read: packed, truncated, mixed with others, of several processes."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
-from typing import List
+from typing import List, Optional, Tuple
 
 import pytest
 
+from depyf.stored_text import StoredText
+from depyf.torch_trace import log_records
 from depyf.torch_trace.log_file import LogError, TraceLog, find_logs, is_log, read_log
 
 LOGS = Path(__file__).resolve().parent.parent / "report" / "logs"
@@ -128,7 +131,6 @@ def test_lines_with_the_mark_of_a_launcher_may_take_turns(tmp_path: Path) -> Non
 
 
 def test_the_year_is_that_of_the_file(tmp_path: Path) -> None:
-    import os
     import time
 
     path = tmp_path / "a.log"
@@ -154,3 +156,107 @@ def test_logs_are_found_by_torchs_names_or_by_what_they_hold(tmp_path: Path) -> 
     named = tmp_path / "dedicated_log_torch_trace_rank_0_abc.log.gz"
     named.write_bytes(gzip.compress(record(graph()).encode()))
     assert find_logs(str(tmp_path)) == [str(named)]
+
+
+def events_of(path: Path) -> List[Tuple[str, Optional[str], object, Optional[str]]]:
+    return [(each.name, each.compile_id, each.meta, each.payload) for log in read_log(str(path)) for each in log.events]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_where_a_block_ends_makes_no_difference(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = events_of(path)
+    text = gzip.decompress(path.read_bytes())
+    plain, marked = tmp_path / "plain.log", tmp_path / "marked.log"
+    plain.write_bytes(text)
+    marked.write_bytes(b"".join(b"[rank0]: " + line for line in text.splitlines(keepends=True)))
+    for size in (1 << 18, 997, 64):
+        monkeypatch.setattr(log_records, "_BLOCK", size)
+        assert events_of(path) == expected
+        assert events_of(plain) == expected
+        assert events_of(marked) == expected
+
+
+def test_long_payloads_stay_in_the_file_that_was_read(tmp_path: Path) -> None:
+    path, payload = tmp_path / "a.log", "é\n\tfirst\n\n" * 500
+    path.write_bytes((record(graph(), payload) + record(graph(1), "short")).encode())
+    (log,) = read_log(str(path))
+    assert isinstance(log.events[0].text, StoredText)
+    other = tmp_path / "other.log"
+    other.write_text(record(graph(), "x" * 9000))
+    os.replace(other, path)
+    assert [event.payload for event in log.events] == [payload, "short"]
+
+
+def test_a_log_may_become_longer_after_it_was_read_and_other_changes_are_an_error(tmp_path: Path) -> None:
+    path, payload = tmp_path / "a.log", "line\n" * 50_000
+    path.write_text(record(graph(), payload))
+    (log,) = read_log(str(path))
+    with path.open("ab") as file:
+        file.write(b"\tmore\n")
+    assert log.events[0].payload == payload
+    os.truncate(path, 200)
+    with pytest.raises(OSError, match="another program has changed it"):
+        str(log.events[0].text)
+    path.write_text(record(graph(), payload.replace("line", "other")))
+    with pytest.raises(OSError, match="another program has changed it"):
+        str(log.events[0].text)
+
+
+def test_a_payload_with_other_lines_between_its_own_is_whole(tmp_path: Path) -> None:
+    lines = "".join(f"\tline {number} {'x' * 100}\n" for number in range(20))
+    (log,) = read(tmp_path, f"{record(graph(), 'head')}printed\n{lines}")
+    assert log.events[0].payload == "head\n" + lines.replace("\t", "")[:-1]
+    assert log.notes == ("1 lines in it are not of the trace, and were left out",)
+
+
+def test_what_is_no_utf_8_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    bad = b"\xff\xe2\x80\n\xed\xa0\x80\0" + b"x" * 2000
+    path.write_bytes(record(graph()).encode() + b"\t" + bad.replace(b"\n", b"\n\t") + b"\n")
+    (log,) = read_log(str(path))
+    assert log.events[0].payload == bad.decode("utf-8", "replace")
+
+
+def test_limits_of_lines_and_of_unpacking_end_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = record(graph(), "a") + "\t" + "b" * 3000 + "\n" + record(graph(1), "c")
+    monkeypatch.setattr(log_records, "_LONGEST_LINE", 2000)
+    (log,) = read(tmp_path, text)
+    assert [event.payload for event in log.events] == ["a"]
+    assert "a line of more than" in log.notes[-1]
+    monkeypatch.undo()
+    monkeypatch.setattr(log_records, "_HARMLESS", 2000)
+    monkeypatch.setattr(log_records, "_MOST_PACKED", 1)
+    packed = tmp_path / "packed.log.gz"
+    packed.write_bytes(gzip.compress((record(graph(), "a\n" * 900) + record(graph(1), "b\n" * 900)).encode()))
+    (log,) = read_log(str(packed))
+    assert [event.compile_id for event in log.events] == ["0/0"]
+    assert "unpacks to more than 1 times its size" in log.notes[-1]
+
+
+def test_the_end_of_a_phase_is_kept_in_few_words(tmp_path: Path) -> None:
+    phase = {"name": "dynamo", "ph": "B", "ts": 1.0, "pid": 0, "tid": 0, "args": {"a" * 5000: 1}, "cat": "x"}
+    begun = {"chromium_event": {}, "frame_id": 0, "frame_compile_id": 0, "has_payload": True}
+    (log,) = read(tmp_path, record(begun, json.dumps(phase, indent=0)) + record(begun, "no JSON"))
+    assert [(each.payload, each.meta) for each in log.events] == [
+        (None, {"name": "dynamo", "ph": "B", "ts": 1.0, "pid": 0, "tid": 0}),
+        ("no JSON", {}),
+    ]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="lists the open files")
+def test_of_many_logs_few_stay_open(tmp_path: Path) -> None:
+    open_before = len(os.listdir("/dev/fd"))
+    logs = []
+    for number in range(100):
+        path = tmp_path / f"{number}.log"
+        path.write_text(record(graph(), f"{number} " * 1000))
+        logs += read_log(str(path))
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    logs += read_log(str(path))
+    assert len(os.listdir("/dev/fd")) - open_before < 80
+    assert all(log.events[0].payload == f"{number} " * 1000 for number, log in enumerate(logs[:99]))
+    assert logs[100].events[0].payload == "99 " * 1000
+    del logs
+    assert len(os.listdir("/dev/fd")) == open_before
+    (again,) = read(tmp_path, record(graph(), "x" * 2000))
+    assert isinstance(again.events[0].text, StoredText)

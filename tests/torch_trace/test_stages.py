@@ -11,16 +11,14 @@ from typing import Set
 import pytest
 
 from depyf.running import progress
+from depyf.torch_trace import outlines
+from depyf.torch_trace.outlines import Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (
     Expected,
     NamedStage,
-    Outline,
     Stage,
-    forwards,
     graph_file,
-    outline_of,
     stage_of,
-    with_input_types,
     without_imports,
 )
 
@@ -41,27 +39,80 @@ READABLE = """class <lambda>(torch.nn.Module):
 
 
 def test_a_graph_file_parses_and_imports_what_it_uses() -> None:
-    text = graph_file(READABLE, "title")
+    text = graph_file(READABLE, "title").text
     ast.parse(text)
     assert text.startswith("# title\n# Written before")
     assert "class GraphModule(torch.nn.Module):" in text
 
 
 def test_a_graph_that_is_no_python_is_kept_as_comments() -> None:
-    text = graph_file("class G(torch.nn.Module):\n    x = <weird>\n", "title")
+    text = graph_file("class G(torch.nn.Module):\n    x = <weird>\n", "title").text
     assert ast.parse(text).body == []
     assert "#     x = <weird>" in text
 
 
 def test_outlines_tell_inputs_and_results_of_each_graph() -> None:
-    assert [outline_of(function) for function in forwards(graph_file(READABLE, ""))] == [
+    assert [each.outline for each in forwards(graph_file(READABLE, "").text)] == [
         Outline(("L_x_",), ("l_x_", "sin", "cast")),
         Outline(("a",), ("neg",)),
     ]
 
 
+def test_the_outline_of_what_torch_prints_needs_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree of a large graph is half a million objects, for which the collector goes through all others."""
+    text = graph_file(READABLE, "").text
+    monkeypatch.setattr(outlines, "parse", lambda text: pytest.fail("a tree was made"))
+    assert len(forwards(text)) == 2
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "a = b;  b = None",
+        "a = b;  b = c = None",
+        "a[0] = b;  setitem = a;  a = setitem = None",
+        'a: "f32[2]" = b(1, dtype = x)',
+        "a : torch.Tensor = b",
+        "a = None",
+        "a, b = c",
+        "a.b = c",
+        "torch._check(a == b);  a = None",
+        "a = b(';  c = 1')",
+        "a = b('it\\'s;  c = 1')",
+        "a = b(\n            1)",
+        "a = b(\n        1)",
+        'a = b("""\n        c = 1""")',
+        "with a:\n            b = 1",
+        "a == b",
+        "a = b = c",
+        "return (\n            a,  # AOTOutput(idx=0)\n            b,\n        )",
+        "return (\n            'a;  c = 1',\n        )",
+        "c = b;  b = None\n        return (\n            [a, c],\n        )",
+    ],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "self",
+        "self, a",
+        'self, a: "f32[1, 2]", b',
+        "self, *args",
+        "self, a=1",
+        "x, a",
+        '\n        self,\n        a: "f32[1, 2]",  # AOTInput(idx=0)\n        b,\n    ',
+        "\n        self,\n        *a,\n    ",
+    ],
+)
+def test_outlines_by_lines_are_those_of_the_tree(statements: str, arguments: str) -> None:
+    head = f"import torch\nclass G(torch.nn.Module):\n    def forward({arguments}):\n"
+    text = f"{head}        {statements}\n        return a\n"
+    by_lines = outlines._by_lines(text)
+    assert by_lines is None or by_lines == list(outlines._by_syntax(text))
+    assert forwards(text) == list(outlines._by_syntax(text))
+
+
 def test_lines_stay_where_they_are_without_imports() -> None:
-    text = graph_file(READABLE, "title")
+    text = graph_file(READABLE, "title").text
     bare = without_imports(text)
     assert "import" not in bare
     assert bare.splitlines()[-1] == text.splitlines()[-1]
@@ -73,7 +124,68 @@ def test_boxed_inputs_get_the_types_of_the_arguments() -> None:
     boxed = (
         "class G(M):\n    def forward(self, args_list):\n        a = next(i)\n        b = next(i)\n        return a\n"
     )
-    assert with_input_types(boxed, list(forwards(typed))) == boxed.replace("a = next", 'a: "f32[2]" = next')
+    assert with_input_types(boxed, forwards(typed)) == boxed.replace("a = next", 'a: "f32[2]" = next')
+
+
+PRINTED = """class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        a: "f32[2]",  # PlainAOTInput(idx=0)
+        b: "Sym(s0)",  # PlainAOTInput(idx=1)
+    ):
+        # File: a.py:3 in f, code: return x.sin()
+        c: "f32[2]" = torch.ops.aten.mul.Tensor(a, b);  a = b = None
+
+        d: "f32[2]" = torch.ops.aten.sin.default(c);  c = None
+        return (
+            d,  # PlainAOTOutput(idx=0)
+        )
+"""
+CODE = """
+
+
+def forward(self, args_list):
+    args_iter = iter(args_list)
+    a = next(args_iter)
+    b = next(args_iter)
+    args_list.clear()
+    c = torch.ops.aten.mul.Tensor(a, b);  a = b = None
+    d = torch.ops.aten.sin.default(c);  c = None
+    return (d,)
+    """
+
+
+def test_a_printed_graph_takes_the_arguments_of_its_boxed_form() -> None:
+    text = boxed(PRINTED, CODE)
+    assert text is not None
+    types = forwards(PRINTED)
+    assert with_input_types(text, types).splitlines()[1:6] == [
+        "    def forward(self, args_list):",
+        "        args_iter = iter(args_list)",
+        '        a: "f32[2]" = next(args_iter)',
+        '        b: "Sym(s0)" = next(args_iter)',
+        "        args_list.clear()",
+    ]
+    assert text.splitlines()[6:] == [*PRINTED.splitlines()[6:10], "        return (d,)"]
+    inner = "    class inner(torch.nn.Module):\n        def forward(self, x):\n            return (x,)\n"
+    assert boxed(PRINTED + "\n" + inner, CODE) == text + "\n" + inner
+    assert boxed(PRINTED, CODE.replace("self, args_list", "self, a, b")) is None
+    assert boxed("graph():\n    return d\n", CODE) is None
+
+
+def test_what_a_graph_file_compiles_to_lacks_its_first_lines() -> None:
+    made = graph_file(READABLE, "title")
+    whole = compile(without_imports(made.text), "<graph>", "exec")
+    assert made.code is not None
+    assert whole.co_consts[0].co_code == made.code.co_consts[0].co_code
+    assert whole.co_consts[0].co_firstlineno == made.code.co_consts[0].co_firstlineno + made.above
+
+
+def test_the_same_graph_under_two_names_is_compiled_once() -> None:
+    first, second = graph_file(READABLE, "one"), graph_file(READABLE, "other\n# title")
+    assert first.code is second.code
+    assert first.text != second.text
+    assert first.above + 1 == second.above
 
 
 def test_one_stage_has_one_name_whatever_the_trace_calls_it() -> None:

@@ -1,4 +1,4 @@
-"""Which value lies in which variable: random programs that move values about, with one variable taken for another.
+"""The verifier tracks which value is in which variable: random programs with one variable replaced by another.
 
 ``test_mutants`` changes what a program does; here only the flow of data changes, through loops, branches and ``del``.
 """

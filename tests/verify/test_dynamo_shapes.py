@@ -1,4 +1,4 @@
-"""Bytecode as Dynamo writes it: values shuffled through lists vanish, and nothing else does."""
+"""Bytecode in the form that Dynamo writes: lists that only move values vanish, and nothing else does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Tuple
 import pytest
 from operations import CALL_G, Step, code, finding, listing, local
 
+from depyf.hints import Hints
 from depyf.normal.ops import NormalCode, Op
-from depyf.result import Hints
 from depyf.verify import Finding, compare
 
 

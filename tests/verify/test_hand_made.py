@@ -1,4 +1,4 @@
-"""Bytecode made by hand that does something else than the syntax that it looks like: no source is proved for it.
+"""Bytecode made by hand that differs from the syntax that it resembles: no source is proved for it.
 
 Each listing has a twist that the interpreter minds and that lowering once did not see.
 """

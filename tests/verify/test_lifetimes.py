@@ -1,4 +1,4 @@
-"""What only one of two functions keeps alive while other code runs is noticed: it may be GPU memory."""
+"""A value that only one of two functions keeps alive while other code runs is detected: it may be GPU memory."""
 
 from __future__ import annotations
 

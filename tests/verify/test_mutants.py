@@ -1,4 +1,4 @@
-"""No mutant is taken for the original: one change that matters, and the comparison must not call it the same.
+"""No mutant is proved equal to the original: one change of meaning, and the comparison must fail.
 
 Functions of the standard library are changed in one place (``mutators``) as they were written; what is done to
 decompiled sources is in ``test_mutated_decompilations.py``. Random programs are changed in any way, and if the

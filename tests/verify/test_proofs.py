@@ -9,7 +9,7 @@ from typing import Dict, Optional, Tuple
 
 import pytest
 
-from depyf.result import Hints
+from depyf.hints import Hints
 from depyf.verify import Comparison, Finding, compare
 
 EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (

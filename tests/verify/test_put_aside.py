@@ -1,4 +1,4 @@
-"""Variables that a comprehension in line puts aside (3.12): what they hold comes back, and cells are told apart."""
+"""Variables that an inlined comprehension saves (3.12) are restored, and cells are distinguished."""
 
 from __future__ import annotations
 

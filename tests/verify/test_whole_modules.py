@@ -1,15 +1,15 @@
-"""Every code object of the standard library is provably the same as itself, in time that grows with its size."""
+"""Every code object of the standard library is provably the same as itself, with work that grows with its size."""
 
 from __future__ import annotations
 
 import sysconfig
-import time
 import warnings
 from pathlib import Path
 from types import CodeType
-from typing import Callable, Iterator, List
+from typing import Callable, Iterator
 
 import pytest
+from cost import grows_like
 
 from depyf.verify import Finding, compare
 
@@ -73,16 +73,14 @@ def functions_of(module: CodeType) -> Iterator[CodeType]:
     return (const for const in module.co_consts if isinstance(const, CodeType))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("body", [straight, branchy, loops, one_display, one_try, many_variables])
-def test_the_time_for_each_operation_does_not_grow(body: Callable[[int], str]) -> None:
-    def seconds_each(count: int) -> float:
+def test_the_work_for_each_operation_does_not_grow(body: Callable[[int], str]) -> None:
+    def proof(count: int) -> Callable[[], object]:
         code = next(functions_of(compile("def f(a, b):\n" + body(count), "<test>", "exec")))
-        times: List[float] = []
-        for _ in range(3):
-            start = time.process_time()
-            assert compare(code, code, always_prove=True).proved
-            times.append(time.process_time() - start)
-        return min(times) / len(code.co_code)
 
-    assert seconds_each(800) < 2.5 * seconds_each(80)
+        def prove() -> None:
+            assert compare(code, code, always_prove=True).proved
+
+        return prove
+
+    assert grows_like(proof, 80, 4) < 1.05

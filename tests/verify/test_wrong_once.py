@@ -1,4 +1,4 @@
-"""Pairs that behave differently and were called the same once: each stands for a class of mistakes."""
+"""Pairs that behave differently and were once proved equal: each represents a class of mistakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import AbstractSet, Any, FrozenSet, List
 import pytest
 
 from depyf.decompiler import DecompilationError, decompile_code
-from depyf.result import Hints
+from depyf.hints import Hints
 from depyf.verify import compare
 
 

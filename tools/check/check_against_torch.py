@@ -1,11 +1,11 @@
-"""Graph breaks and recompilations in the manifest, beside PyTorch's own words about the same run.
+"""Compare the graph breaks and recompilations in the manifest with PyTorch's logs of the same run.
 
     python tools/check/check_against_torch.py [--backend BACKEND] [--tlparse PATH] [EXAMPLE ...]
 
 Runs examples (by default the three that issue 5 names) under ``prepare_debug`` with
-``TORCH_LOGS=graph_breaks,recompiles``, and prints for each break and each recompilation where both say it is. With the
-path of the program tlparse the trace of the same run goes through it, and what it counts is printed. The exit status is
-1 if one of them knows something that the other does not, or at another line.
+``TORCH_LOGS=graph_breaks,recompiles``, and prints the location of each break and each recompilation on both sides. With
+the path of the program tlparse the trace of the same run is passed to it, and its counts are printed. The exit status
+is 1 if one side has an event that the other lacks, or has at another line.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from depyf.report.model.run import Run  # noqa: E402
 EXAMPLES = ("bert", "breaks_and_recompiles", "mixture_of_experts")
 
 Row = Tuple[str, str, str]
-"""What it is, its compile id, and the place."""
+"""The kind of event, its compile id, and the location."""
 
 
 def run_example(example: str, backend: str, folder: Path) -> Tuple[Run, Words, Path]:
-    """Run it in a process of its own; answers its manifest, PyTorch's words and the folder with PyTorch's trace."""
+    """Run it in a separate process; return its manifest, PyTorch's logs and the folder with PyTorch's trace."""
     log, trace = folder / "torch.log", folder / "trace"
     environment = {
         **os.environ,
@@ -54,7 +54,7 @@ def run_example(example: str, backend: str, folder: Path) -> Tuple[Run, Words, P
 
 
 def rows_of_manifest(run: Run) -> Iterator[Row]:
-    """The breaks, and each guard that made a recompilation necessary."""
+    """Yield the breaks, and each guard that caused a recompilation."""
     for each in run.breaks:
         place = each.place
         yield "break", str(each.compile_id), f"{_name(run.sources[place[0]].path)}:{place[1]}" if place else "?"
@@ -67,7 +67,7 @@ def rows_of_manifest(run: Run) -> Iterator[Row]:
 
 
 def rows_of_torch(words: Words) -> Iterator[Row]:
-    """The same in PyTorch's words."""
+    """Yield the same from PyTorch's logs."""
     for compile_id, path, line in words.breaks:
         yield "break", compile_id, f"{_name(path)}:{line}"
     for compile_id, function, path, line in words.recompiles:
@@ -82,7 +82,7 @@ def _name(path: str) -> str:
 
 
 def line_that_caused(run: Run, compile_id: str) -> str:
-    """The line of the user whose guard failed, as the manifest has it."""
+    """Return the line of the user whose guard failed, according to the manifest."""
     for recompile in run.recompiles:
         place = recompile.failed[0].place if recompile.compile_id == compile_id else None
         if place is not None:
@@ -91,7 +91,7 @@ def line_that_caused(run: Run, compile_id: str) -> str:
 
 
 def counted_by_tlparse(program: str, trace: Path) -> Dict[str, int]:
-    """How many graph breaks and recompilations the reports of tlparse link to."""
+    """Return the number of graph breaks and recompilations that the reports of tlparse link to."""
     logs = [path for path in trace.glob("*.log") if path.stat().st_size]
     output = trace / "report"
     subprocess.run([program, "--no-browser", "-o", str(output), str(logs[0])], check=True, stdout=subprocess.DEVNULL)
@@ -106,13 +106,16 @@ def counted_by_tlparse(program: str, trace: Path) -> Dict[str, int]:
 
 
 def compare(example: str, backend: str, tlparse: str) -> int:
-    """Print the table of one example; answers how many rows only one side has."""
+    """Print the table of one example; return how many rows only one side has."""
     with tempfile.TemporaryDirectory() as folder:
         run, words, trace = run_example(example, backend, Path(folder))
         ours, theirs = list(rows_of_manifest(run)), list(rows_of_torch(words))
-        told = counted_by_tlparse(tlparse, trace) if tlparse else {}
+        by_tlparse = counted_by_tlparse(tlparse, trace) if tlparse else {}
     lost, invented = Counter(theirs) - Counter(ours), Counter(ours) - Counter(theirs)
-    print(f"{example}: manifest {_counts(ours)}; TORCH_LOGS {_counts(theirs)}" + (f"; tlparse {told}" if told else ""))
+    print(
+        f"{example}: manifest {_counts(ours)}; TORCH_LOGS {_counts(theirs)}"
+        + (f"; tlparse {by_tlparse}" if by_tlparse else "")
+    )
     seen: List[Row] = []
     for row in [*theirs, *invented.elements()]:
         mark = "only TORCH_LOGS" if lost[row] else "only manifest" if invented[row] else "same"

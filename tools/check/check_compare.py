@@ -1,9 +1,9 @@
-"""Whether ``depyf.compare`` finds planted numerical bugs, and keeps quiet about healthy models.
+"""Check that ``depyf.compare`` finds planted numerical bugs, and reports nothing on healthy models.
 
     python tools/check/check_compare.py [NAME ...]
 
-Ten and one planted bugs and ten healthy models are those of tests/programs/planted_numerics.py. A bug counts as found
-when the operation, its line and the stage are right.
+The eleven planted bugs and ten healthy models are those of tests/programs/planted_numerics.py. A bug is found when the
+operation, its line and the stage are right.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from depyf.dynamo.questions.compare.question import compare  # noqa: E402
 
 
 def faults(planted: Planted, answer: Compared) -> List[str]:
-    """What is not right in the answer."""
+    """Return what is wrong in the result."""
     lines = Path(planted_numerics.__file__).read_text().splitlines()
     culprit, found = answer.culprit, []
     if answer.stage != planted.stage:

@@ -1,11 +1,11 @@
-"""Whether every graph of ten models runs as a script of its own and gives the same outputs.
+"""Check that every graph of ten models runs as a separate script and gives the same outputs.
 
     python tools/check/check_extracted.py [MODEL ...] [--backend aot_eager] [--text]
 
 The models are those of tests/programs/kernel_models.py. Each graph that a call runs (captured, forward, backward) is
-written with the values that it got, and run in a process of its own: eagerly it must give what the compiled model gave,
-and compiled with its backend the same once more. With ``--text``, scripts are made from the files of a dump alone, with
-made-up values: they must run, and give the same eagerly and compiled.
+written with its actual inputs, and run in a separate process: eagerly it must give the result of the compiled model,
+and compiled with its backend the same. With ``--text``, scripts are made from the files of a dump alone, with generated
+values: they must run, and give the same eagerly and compiled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Result = Tuple[str, bool, str]
 
 
 def from_a_call(name: str, backend: str, folder: str) -> Iterator[Result]:
-    """Every graph of one call."""
+    """Yield the result of every graph of one call."""
     torch.manual_seed(0)
     function, arguments = getattr(kernel_models, name)()
     for source in run_of(called(torch.compile(function, backend=backend), "extract"), arguments, {}):
@@ -41,14 +41,14 @@ def from_a_call(name: str, backend: str, folder: str) -> Iterator[Result]:
 
 
 def from_a_dump(name: str, backend: str, folder: str) -> Iterator[Result]:
-    """Every graph file of a dump."""
+    """Yield the result of every graph file of a dump."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     function, arguments = getattr(kernel_models, name)()
     with depyf.prepare_debug(f"{folder}/dump"):
         torch.compile(function, backend=backend)(*arguments).float().square().mean().backward()
     for path in sorted(Path(folder, "dump").glob("__compiled_fn_*.*.*.py")):
-        if ".AOT_" in path.name:  # AOTAutograd's wrappers: no graphs
+        if ".AOT_" in path.name:  # AOTAutograd's wrappers are not graphs
             continue
         graph = path.name[: -len(".py")]
         answer = depyf.extract(f"{folder}/dump", graph, path=f"{folder}/{graph}.py")

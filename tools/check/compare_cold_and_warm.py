@@ -1,10 +1,10 @@
-"""What a dump holds when PyTorch's caches are cold, when they are warm, and when they were filled without depyf.
+"""Compare the dumps with cold caches of PyTorch, warm ones, and ones that were filled without depyf.
 
     python tools/check/compare_cold_and_warm.py [SCRIPT]
 
 SCRIPT (default: examples/training.py) gets a folder as its argument and dumps into it. It runs in three processes with
-one cache directory. Prints a table of the kinds of files, and the lines of ``missing_stages_*.txt`` for what the first
-run has and another has not. The exit status is 1 if anything is missing without such a line.
+one cache directory. Prints a table of the kinds of files, and the lines of ``missing_stages_*.txt`` for files that the
+first run has and another lacks. The exit status is 1 if anything is missing without such a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _NUMBERS = re.compile(r"^(?:__compiled_fn_\d+\.|(__transformed_code|full_code|ea
 
 
 def kind(name: str) -> str:
-    """``__compiled_fn_1.Joint_graph.0.py`` -> ``Joint_graph``, ``full_code_for_f_0.py`` -> ``full_code``."""
+    """Return the kind of a file: ``Joint_graph`` of ``__compiled_fn_1.Joint_graph.0.py``, ``full_code`` of
+    ``full_code_for_f_0.py``."""
     match = _NUMBERS.match(name)
     if match is not None and match.group(1):
         return match.group(1)
@@ -36,11 +37,11 @@ def kind(name: str) -> str:
 
 
 def dump_three_times(script: Path, folder: Path) -> Dict[str, Path]:
-    """Run ``script`` cold, warm, and with caches that depyf has no notes about; answers the dumps by run."""
+    """Run ``script`` cold, warm, and with caches without depyf's notes; return the dumps by run."""
     cache, dumps = folder / "cache", {}
     for run in RUNS:
         if run == "filled unseen":
-            shutil.rmtree(cache / "depyf", ignore_errors=True)  # what is there is now as if depyf had never looked
+            shutil.rmtree(cache / "depyf", ignore_errors=True)  # as if depyf had not been active
         dumps[run] = folder / run.replace(" ", "_")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONHASHSEED": "0"}
         subprocess.run([sys.executable, str(script), str(dumps[run])], check=True, env=environment)
@@ -51,13 +52,13 @@ def kinds(dump: Path) -> CounterType[str]:
     return Counter(kind(path.name) for path in dump.iterdir() if not path.name.startswith("."))
 
 
-def told(dump: Path) -> List[str]:
-    """The lines that say what is missing."""
+def reported_missing(dump: Path) -> List[str]:
+    """Return the lines that list missing stages."""
     return [line for path in sorted(dump.glob("missing_stages_*.txt")) for line in path.read_text().splitlines()]
 
 
-def said_of(kind: str, lines: List[str]) -> List[str]:
-    """The lines about files of this kind; names that passes give graphs are lower case, and may be known to nobody."""
+def reports_of(kind: str, lines: List[str]) -> List[str]:
+    """Return the lines about files of this kind; names of graphs from passes are lower case, and may be unknown."""
     named = [line for line in lines if kind in line]
     return named or [line for line in lines if kind.islower() and kind != "kernel" and PRINTED in line]
 
@@ -71,15 +72,17 @@ def main(script: Path) -> int:
         print("".join([" " * width, *(f"{run:>15}" for run in RUNS)]))
         for each in every:
             print("".join([f"{each:<{width}}", *(f"{counts[run][each]:>15}" for run in RUNS)]))
-        unsaid = []
+        unreported = []
         for run in RUNS[1:]:
-            lines = told(dumps[run])
+            lines = reported_missing(dumps[run])
             for each in sorted(counts[RUNS[0]] - counts[run]):
-                said = said_of(each, lines)
-                print(f"\n{run}: {each} is missing{': ' if said else ', and no line says why'}{' '.join(said)}")
-                unsaid += [] if said else [each]
-    print("\nNothing is missing without a line that says so." if not unsaid else "\nSomething vanished.")
-    return 1 if unsaid else 0
+                found = reports_of(each, lines)
+                print(
+                    f"\n{run}: {each} is missing{': ' if found else ', and no line gives the reason'}{' '.join(found)}"
+                )
+                unreported += [] if found else [each]
+    print("\nEverything missing is reported." if not unreported else "\nSome missing files are not reported.")
+    return 1 if unreported else 0
 
 
 if __name__ == "__main__":

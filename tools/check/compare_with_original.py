@@ -1,9 +1,9 @@
-"""Prints which files depyf 0.20 and this depyf write of the same programs, as the table in ``docs/other-projects.md``.
+"""Print which files depyf 0.20 and this depyf write for the same programs, as the table in ``docs/other-projects.md``.
 
     python tools/check/compare_with_original.py PYTHON_WITH_DEPYF_0.20
 
-The other Python has ``depyf==0.20.0`` and the same PyTorch in a virtual environment of its own; it is only run. Exits
-with 1 when there is a kind of file that only the original has.
+The other Python has ``depyf==0.20.0`` and the same PyTorch in its own virtual environment; it is only run. Exits with 1
+when there is a kind of file that only the original has.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PROGRAMS: Dict[str, List[str]] = {
 }
 
 WILD = "Wild_graph"
-"""With ``clean_wild_fx_code=False`` the original writes all graph modules, here those that are no stage are written."""
+"""With ``clean_wild_fx_code=False`` the original writes all graph modules; here only those that are not a stage."""
 
 _SUFFIX = re.compile(r"_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
 _CAPTURED = re.compile(r"(__compiled_fn_\d+)\.\1\.")
 
 
 def kind_of(name: str) -> str:
-    """The kind of a file: its name without numbers, and without those of functions."""
+    """Return the kind of a file: its name without numbers, and without those of functions."""
     name = _CAPTURED.sub(r"\1.Captured_Graph.", _SUFFIX.sub("", name))
     name = re.sub(r"___compiled_fn_\d+", "", name)
     name = re.sub(r"^__compiled_fn_-?\d+\.", "", name)
@@ -50,8 +50,8 @@ def kind_of(name: str) -> str:
 
 
 def files_of(python: str, program: List[str], cache: str, ours: bool) -> CounterType[str]:
-    """How many files of each kind the program writes, run by this Python. Only compiled C++ comes out of ``cache``:
-    the original loses stages where graphs do."""
+    """Return how many files of each kind the program writes, run by this Python. Only compiled C++ comes from
+    ``cache``: the original loses the stages of cached graphs."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": os.path.join(cache, "ours" if ours else "original")}
         environment.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
@@ -66,7 +66,7 @@ def files_of(python: str, program: List[str], cache: str, ours: bool) -> Counter
 
 
 def table(found: Dict[str, Tuple[CounterType[str], CounterType[str]]]) -> List[str]:
-    """The lines of the table: for each kind and program, how many files the original and this depyf wrote."""
+    """Return the lines of the table: for each kind and program, how many files the original and this depyf wrote."""
     kinds = sorted({kind for pair in found.values() for each in pair for kind in each}, key=str.lower)
     kinds.sort(key=lambda kind: not any(original[kind] for original, _ in found.values()))
     lines = [f"| File | {' | '.join(found)} |", f"|---|{'---:|' * len(found)}"]

@@ -1,9 +1,10 @@
-"""What ``depyf report`` and ``tlparse`` say of the same logs: compile ids, graph breaks, recompilations.
+"""Compare what ``depyf report`` and ``tlparse`` read from the same logs: compile ids, graph breaks, recompilations, and
+whether each text that tlparse shows is on the page.
 
     python tools/check/compare_with_tlparse.py --tlparse PATH LOG...
 
-``tlparse`` (``pip install tlparse``, in an environment of its own) is run as it is; what it wrote is counted. Exit
-status 1 when they say different things.
+``tlparse`` (``pip install tlparse``, in a separate environment) is run unchanged, and its output is counted. Exit
+status 1 when the results differ.
 """
 
 from __future__ import annotations
@@ -24,27 +25,37 @@ from depyf.torch_trace.log_file import log_lines
 
 Facts = Dict[str, List[str]]
 
+SHOWN = "torch_version"
+"""On the page as a fact, without its text."""
+
 _ATTEMPT = re.compile(r"_\d+$")
 
 
 def said_by_depyf(log: str) -> Facts:
-    """Of each break and recompilation the compile id."""
+    """Return the compile ids of breaks and recompilations according to depyf."""
     run = load([log])[0].run
     return {
         "compile ids": sorted(each.compile_id for each in run.compilations),
         "graph breaks": sorted(str(each.compile_id) for each in run.breaks),
         "recompiles": sorted(each.compile_id for each in run.recompiles),
+        "texts": [plain(str(each.text or "")) for each in run.artifacts],
     }
 
 
 def said_by_tlparse(log: str, program: str) -> Facts:
-    """The same from the directory that it writes: each compile id has a list of artifacts."""
+    """Return the same from the directory that tlparse writes: each compile id has a list of artifacts."""
     with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder, "plain.log")
-        plain.write_text("".join(f"{line}\n" for line in log_lines(log)), encoding="utf-8")
+        unpacked = Path(folder, "plain.log")
+        unpacked.write_text("".join(f"{line}\n" for line in log_lines(log)), encoding="utf-8")
         out = Path(folder, "out")
-        subprocess.run([program, str(plain), "-o", str(out), "--no-browser"], check=True, capture_output=True)
+        subprocess.run([program, str(unpacked), "-o", str(out), "--no-browser"], check=True, capture_output=True)
         found = json.loads((out / "compile_directory.json").read_text())
+        texts = {
+            f"{name} {artifact['name']}": plain((out / artifact["url"]).read_text(encoding="utf-8"))
+            for name, entry in found.items()
+            for artifact in entry["artifacts"]
+            if Path(artifact["url"]).suffix != ".html" and not artifact["name"].startswith(SHOWN)
+        }
     ids = set()
     breaks: CounterType[str] = Counter()
     recompiles: CounterType[str] = Counter()
@@ -60,7 +71,16 @@ def said_by_tlparse(log: str, program: str) -> Facts:
         "compile ids": sorted(ids),
         "graph breaks": sorted(breaks.elements()),
         "recompiles": sorted(recompiles.elements()),
+        "texts": [f"{name}\0{text}" for name, text in sorted(texts.items())],
     }
+
+
+def plain(text: str) -> str:
+    """A text without what tlparse changes: white space at its ends, and the layout of JSON."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except ValueError:
+        return text.strip()
 
 
 def main() -> int:
@@ -72,6 +92,14 @@ def main() -> int:
     for log in options.logs:
         ours, theirs = said_by_depyf(log), said_by_tlparse(log, options.tlparse)
         print(Path(log).name)
+        known, named = set(ours.pop("texts")), [each.split("\0", 1) for each in theirs.pop("texts")]
+        named = [(name, text) for name, text in named if text]
+        missing = [name for name, text in named if text not in known]
+        same = same and not missing
+        print(
+            f"  {'texts':<14} {len(named) - len(missing)} of {len(named)} are on the page",
+            f"not: {', '.join(missing)}" if missing else "",
+        )
         for what in ours:
             agrees = ours[what] == theirs[what]
             same = same and agrees

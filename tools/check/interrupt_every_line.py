@@ -51,30 +51,30 @@ PACKAGE = os.path.dirname(os.path.abspath(depyf.__file__)) + os.sep
 EAGER = hasattr(
     torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode"), "supports_higher_order_operators"
 )
-"""Whether ``find_nonfinite`` can look at operations outside of compiled graphs."""
+"""Whether ``find_nonfinite`` can observe operations outside of compiled graphs."""
 
 CATCHES_ALL = "torch._dynamo.metrics_context"
-"""PyTorch logs the metrics of a compilation inside of ``except Exception``: one that comes there is lost without depyf,
+"""PyTorch logs the metrics of a compilation inside of ``except Exception``: an exception there is lost without depyf,
 too."""
 
 NEXT_SESSIONS = 10
-"""After so many interruptions a whole session is run and looked at. Each run is the next session of the one before."""
+"""After so many interruptions a whole session is run and checked. Each run is the next session of the one before."""
 
 _NUMBER = re.compile(r"(?<=__compiled_fn_)\d+|(?<=_at_)\d+_\d+")
 
 
 class Interruption(Exception):
-    """What the program's signal handler raises."""
+    """Raised by the program's signal handler."""
 
 
 TYPES: Tuple[Type[BaseException], ...] = (Interruption, KeyboardInterrupt)
 
 BEFORE_ANYTHING = ("hooked_context.py", "__exit__")
-"""The first line of this function: nothing of depyf's has run that could see to the end."""
+"""The first line of this function: no code of depyf has run yet that could clean up."""
 
 
 class Line(NamedTuple):
-    """A line that is executed: of which file, in which function, when."""
+    """A line that is executed: its file, function and phase."""
 
     phase: str
     file: str
@@ -92,7 +92,7 @@ def user_function(x: Any) -> Any:
 
 
 Program = Callable[[str, Callable[[str], None]], Any]
-"""Takes a directory, and what is called with the name of each phase that begins (empty: between phases)."""
+"""Takes a directory, and a function to call with the name of each phase that starts (empty: between phases)."""
 
 
 def session_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
@@ -114,7 +114,7 @@ def context_program(name: str, make: Callable[[str], Any]) -> Program:
 
     def program(directory: str, enter_phase: Callable[[str], None]) -> Any:
         torch._dynamo.reset()
-        gc.collect()  # the backwards of earlier programs, which contexts look for
+        gc.collect()  # the backwards of earlier programs, which contexts search for
         compiled = torch.compile(user_function, backend="aot_eager")
         x = torch.ones(3, requires_grad=True)
         compiled(x).sum().backward()
@@ -145,15 +145,19 @@ def compare_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
 CONTEXTS: Dict[str, Callable[[str], Any]] = {
     "watch": lambda directory: depyf.watch(stream=io.StringIO()),
     "trace": lambda directory: depyf.trace(),
-    "find_nonfinite": lambda directory: depyf.find_nonfinite(directory, eager=EAGER, stream=io.StringIO()),
-    "probe": lambda directory: depyf.probe("y", stream=io.StringIO()),
     "debug": lambda directory: depyf.debug(),
 }
+OBSERVING: Dict[str, Callable[[str], Any]] = {
+    "find_nonfinite": lambda directory: depyf.find_nonfinite(directory, eager=EAGER, stream=io.StringIO()),
+    "probe": lambda directory: depyf.probe("y", stream=io.StringIO()),
+}
+if frame_evaluation.has_stances():  # an older PyTorch can't be observed
+    CONTEXTS.update(OBSERVING)
 
 PROGRAMS: Dict[Tuple[str, ...], Program] = {
     ("enter", "hooks", "leave"): session_program,
     **{(f"{name}-enter", f"{name}-leave"): context_program(name, make) for name, make in CONTEXTS.items()},
-    ("compare",): compare_program,
+    **({("compare",): compare_program} if frame_evaluation.has_stances() else {}),
 }
 """Each program with its phases."""
 
@@ -161,10 +165,8 @@ PHASES = tuple(phase for phases in PROGRAMS for phase in phases)
 
 
 class Tracer:
-    """Notes each line of depyf's when it is first executed in a phase, and raises ``error`` at line ``at``.
-
-    It traces in the phase of ``at`` only, and in all phases without it.
-    """
+    """Records each line of depyf when it is first executed in a phase, and raises ``error`` at line ``at``. It traces
+    in the phase of ``at`` only, and in all phases without it."""
 
     def __init__(self, at: Optional[Line] = None, error: Optional[BaseException] = None) -> None:
         self.lines: Dict[Line, None] = {}
@@ -214,7 +216,7 @@ def trace_kept() -> Iterator[None]:
 
 
 def lines_of(program: Program, directory: str) -> List[Line]:
-    """Every line that the program makes depyf execute, in order."""
+    """Return every line of depyf that the program executes, in order."""
     tracer = Tracer()
     with trace_kept():
         program(directory, tracer.enter_phase)
@@ -222,11 +224,11 @@ def lines_of(program: Program, directory: str) -> List[Line]:
 
 
 _places: List[Tuple[Any, str]] = []
-"""The same in each process."""
+"""They are the same in each process."""
 
 
 def hooked_places(directory: str) -> List[Tuple[Any, str]]:
-    """Where contexts put functions of depyf's: found by looking for them everywhere in torch."""
+    """Return where contexts install functions of depyf, by searching all of torch."""
     places: List[Tuple[Any, str]] = []
     with contextlib.redirect_stdout(io.StringIO()):
         for context in (depyf.prepare_debug(directory), *(make(directory) for make in CONTEXTS.values())):
@@ -255,7 +257,7 @@ def _is_ours(value: Any) -> bool:
 
 
 class State:
-    """What a session changes in the process, to be compared before and after."""
+    """The state of the process that a session changes, to be compared before and after."""
 
     def __init__(self, places: Sequence[Tuple[Any, str]]) -> None:
         self._places = places
@@ -280,7 +282,7 @@ class State:
                 "observers": list(observation._observers),
                 "undo of observers": list(observation._undo),
                 "traces": (_runs._open, list(_runs._undo)),
-                "tracer of Dynamo": [list(each.dispatch_table) for each in _translators()],
+                "tracer of Dynamo": [list(getattr(each, "dispatch_table", ())) for each in _translators()],
                 "dispatch modes": torch_names.module("torch._C")._len_torch_dispatch_stack(),
                 "default type": torch.get_default_dtype(),
                 "random numbers": (torch.get_rng_state().tolist(), random.getstate()),
@@ -314,7 +316,7 @@ def _settings(name: str) -> Dict[str, Any]:
 
 
 def _timed() -> List[str]:
-    """What ``trace`` and ``find_nonfinite`` have put around compiled graphs and their backwards."""
+    """Return the wrappers of ``trace`` and ``find_nonfinite`` around compiled graphs and their backwards."""
     found = [name for name, value in globals().items() if hasattr(value, "_depyf_timed")]
     for owner in all_backward_classes():
         found += [name for name, each in vars(owner).items() if hasattr(each, "_depyf_original")]
@@ -322,7 +324,7 @@ def _timed() -> List[str]:
 
 
 def _held_locks() -> int:
-    """How many of depyf's locks another thread can't have."""
+    """Return how many of depyf's locks another thread can't acquire."""
     held: List[Any] = []
 
     def attempt() -> None:
@@ -347,7 +349,7 @@ def _descriptors() -> Any:
 
 
 def faults_in(directory: str) -> List[str]:
-    """Files of a dump that are not whole."""
+    """Return the damaged files of a dump."""
     found = []
     for path in sorted(Path(directory).rglob("*")) if os.path.isdir(directory) else []:
         if path.name.endswith(".writing"):
@@ -388,26 +390,26 @@ def _is_or_comes_from(error: Optional[BaseException], wanted: BaseException) -> 
 
 
 class Interrupter:
-    """Runs a program once for each line, and says what each interruption has left behind."""
+    """Runs a program once for each line, and reports what each interruption has left behind."""
 
     def __init__(self, folder: str, program: Program = session_program) -> None:
         self._folder = folder
         self._program = program
         self._count = self._interruptions = 0
         gc.collect()
-        gc.freeze()  # what is there now lives as long as the process: the collector need not look at it
+        gc.freeze()  # existing objects live as long as the process: the collector need not visit them
         breakpointhook, sys.breakpointhook = sys.breakpointhook, lambda *args, **kwargs: None  # of ``debug``
         self._breakpointhook = breakpointhook
         self.expected = program(self._new_directory(), lambda phase: None)
         if not _places:
             _places.extend(hooked_places(self._new_directory()))
-        lines_of(program, self._new_directory())  # what is done once in a process
+        lines_of(program, self._new_directory())  # initialisation that runs once in a process
         self.lines = lines_of(program, self._new_directory())
         self.files = self._session_files()
         self._state = State(_places)
 
     def close(self) -> None:
-        """Give back what was changed in the process."""
+        """Restore what was changed in the process."""
         sys.breakpointhook = self._breakpointhook
         gc.unfreeze()
 
@@ -460,7 +462,7 @@ class Interrupter:
         return [] if files == self.files else [f"the next session writes {sorted(set(files) ^ set(self.files))}"]
 
     def _changed(self, before: Dict[str, Any]) -> List[str]:
-        """What is not as it was ``before``."""
+        """Return what differs from ``before``."""
         torch._dynamo.reset()
         for collected in (False, True):
             if collected:
@@ -470,7 +472,7 @@ class Interrupter:
             if before["descriptors"] is not None:
                 changed.remove("descriptors") if "descriptors" in changed else None
                 opened = after["descriptors"] - before["descriptors"]
-                # The place among the writers of a directory is kept as long as the process lives.
+                # The lock of a writer of a directory is kept as long as the process lives.
                 opened = [each for each in opened if f"{os.sep}.depyf_writers{os.sep}" not in each]
             if not changed and not opened:
                 return []
@@ -480,13 +482,13 @@ class Interrupter:
         ]
 
     def _mend(self) -> None:
-        """End what is still open, so that the next line is judged by itself."""
+        """Close what is still open, so that the next line is judged independently."""
         for session in capture._sessions:
             capture.drop(session)
 
 
 def chosen(lines: Sequence[Line], where: Sequence[str], every: int, first: int = 0) -> List[Line]:
-    """Each ``every``-th line of the phases in ``where``, without those before which nothing can be done."""
+    """Return each ``every``-th line of the phases in ``where``, without those before which no cleanup is possible."""
     found = [line for line in lines if line.phase in where]
     exits = [line for line in found if (os.path.basename(line.file), line.function) == BEFORE_ANYTHING]
     return [line for line in found if line not in exits[:1]][first::every]

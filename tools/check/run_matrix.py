@@ -1,16 +1,17 @@
-"""Run the torch tests on every pair of a Python and a PyTorch, one after the other, and write docs/compatibility.md.
+"""Run the torch tests on every pair of a Python and a PyTorch, one after the other.
+
+Writes docs/compatibility.md and the table of the README.
 
     python tools/check/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
     python tools/check/run_matrix.py PAIR --venv DIR [--failed | --results FILE]
 
-A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets a virtual environment of its own below
-``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names one that is there already (inside the
-tree, where its Python is there). ``--tree`` names a Debian tree that holds CPython 3.14 and
-later (the repository has to be visible in it under the same path); pairs whose Python is nowhere are reported so.
-The results of pairs that were not run stay in the page as they were: they are kept in docs/compatibility.json.
-``--failed`` runs only the files of tests in which something failed the last time, and those that are new since, and
-keeps the results of the others. ``--results`` runs nothing: it takes what pytest has written to FILE (``--junitxml``)
-in a run with that environment, such as that of ``make test``.
+A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets its own virtual environment below
+``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names an existing one (inside the tree, if its
+Python is there). ``--tree`` names a Debian tree that contains CPython 3.14 and later (the repository must be visible in
+it under the same path); pairs without a Python are reported as such. The results of pairs that were not run stay in the
+page: they are stored in docs/compatibility.json. ``--failed`` runs only the test files with failures in the last run,
+and new ones, and keeps the results of the others. ``--results`` runs nothing: it reads the file that pytest has written
+(``--junitxml``) in a run with that environment, such as that of ``make test``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from typing import Any, Dict, Iterator, List, Optional
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
 DATA = ROOT / "docs" / "compatibility.json"
+README = ROOT / "README.md"
+SUPPORT = re.compile(r"(<!-- support: [^\n]*-->\n).*?(<!-- end of support -->)", re.DOTALL)
 
 PAIRS = (
     "3.8+2.2.2",
@@ -48,11 +51,11 @@ TESTS = ("tests/dynamo", "tests/dropin")
 SAY_VERSIONS = 'import platform, torch; print("CPython", platform.python_version(), "with torch", torch.__version__)'
 TIMEOUT = 3 * 3600
 NAMED = re.compile(r"(\w*(?:\[.*\])?): (.*)", re.DOTALL)
-"""A test, perhaps with what it was called with, and what became of it."""
+"""A test, possibly with its parameters, and its outcome."""
 
 
 class Unavailable(Exception):
-    """Why a pair could not be run."""
+    """Raised when a pair could not be run; names the reason."""
 
 
 class Interpreter:
@@ -74,8 +77,8 @@ class Interpreter:
         return found.get(version)
 
     def run(self, *command: str, log: Path, timeout: int = TIMEOUT) -> int:
-        """The exit status of ``command`` run in the repository; what it prints goes to ``log``."""
-        inside = " ".join(["cd", str(ROOT), "&&", "PYTHONPATH=src", *command])
+        """Run ``command`` in the repository, with its output in ``log``; return the exit status."""
+        inside = " ".join(["cd", str(ROOT), "&&", f"PYTHONPATH={ROOT}/src", *command])
         with log.open("a") as file:
             done = subprocess.run(
                 [*self.prefix, "sh", "-c", inside], stdout=file, stderr=subprocess.STDOUT, timeout=timeout, check=False
@@ -84,7 +87,7 @@ class Interpreter:
 
 
 def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-    """Everything the page says about one pair; with ``before``, its results, only what failed or was not there."""
+    """Return the results of one pair; with ``before``, its last results, only failed and new tests are run."""
     tests = TESTS if before is None else tuple(files_to_repeat(before))
     interpreter = Interpreter(pair.split("+")[0], arguments.tree)
     folder: Path = arguments.venv or arguments.work / pair
@@ -117,7 +120,7 @@ def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str
 
 
 def files_to_repeat(found: Dict[str, Any]) -> List[str]:
-    """The test files in which something failed, and those of which nothing is known."""
+    """Return the test files with failures, and those without results."""
     areas = found.get("areas", {})
     files = sorted(path for folder in TESTS for path in (ROOT / folder).rglob("test_*.py"))
     return [
@@ -126,34 +129,33 @@ def files_to_repeat(found: Dict[str, Any]) -> List[str]:
 
 
 def with_those_of(before: Dict[str, Any], found: Dict[str, Any]) -> Dict[str, Any]:
-    """The areas and reasons of both, where an area has been run again those of ``found``."""
+    """Return the areas and reasons of both; for an area that has been run again, those of ``found``."""
     again = set(found["areas"])
-    kept = {where: told for where, told in before["reasons"].items() if where.split(" ", 1)[1] not in again}
+    kept = {where: reported for where, reported in before["reasons"].items() if where.split(" ", 1)[1] not in again}
     return {"areas": {**before["areas"], **found["areas"]}, "reasons": {**kept, **found["reasons"]}}
 
 
 def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
-    """A virtual environment in ``folder``, with torch and what the tests need."""
+    """Make a virtual environment in ``folder``, with torch and the packages that the tests need."""
     python, torch = pair.split("+")
     before_2_3 = tuple(map(int, torch.split(".")[:2])) < (2, 3)
-    # Later versions of these two can't be used with, or not be compiled by, such a torch.
+    # Later versions of these two don't work with, or can't be compiled by, such a torch.
     fitting = ['"numpy<2"', '"transformers<4.40"'] if before_2_3 else ["numpy", "transformers"]
-    old = "astunparse" if python == "3.8" else ""
     if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
         raise Unavailable("no virtual environment could be made")
-    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", *fitting, old, *EXTRAS]
+    pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", *fitting, *EXTRAS]
     if interpreter.run(*pip, log=log):
         raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
 
 
 def read_results(path: Path) -> Dict[str, Any]:
-    """Counts and reasons by test file from pytest's report."""
+    """Return counts and reasons by test file from pytest's report."""
     if not path.exists():
         raise Unavailable("pytest wrote no report")
     areas: Dict[str, Counter[str]] = {}
     reasons: Dict[str, List[str]] = {}
     for case in ElementTree.parse(path).iter("testcase"):
-        where = case.get("classname") or case.get("name", "")  # a file that is skipped as a whole has its name only
+        where = case.get("classname") or case.get("name", "")  # a file that is skipped as a whole has only a name
         if not where.startswith(tuple(folder.replace("/", ".") for folder in TESTS)):
             continue
         area = where.split(".")[-1]
@@ -182,16 +184,16 @@ def cell(found: Dict[str, Any], area: str) -> str:
 
 
 def subject(area: str) -> str:
-    """What the tests of ``area`` show, in the words of the first sentence of their file."""
+    """Return the subject of the tests of ``area``: the first sentence of their file."""
     for folder in TESTS:
         for path in (ROOT / folder).rglob(f"{area}.py"):
-            told = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or area).split())
-            return re.split(r"[.;] |[.]$", told)[0].replace("``", "`").replace("|", "/")
+            summary = " ".join((ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or area).split())
+            return re.split(r"[.;] |[.]$", summary)[0].replace("``", "`").replace("|", "/")
     return area
 
 
 def page(data: Dict[str, Dict[str, Any]]) -> str:
-    """docs/compatibility.md."""
+    """Return the text of docs/compatibility.md."""
     pairs = [pair for pair in PAIRS if pair in data] + sorted(set(data) - set(PAIRS))
     areas = {area for pair in pairs for area in data[pair].get("areas", {})}
     lines = [
@@ -217,12 +219,31 @@ def page(data: Dict[str, Dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def support(data: Dict[str, Dict[str, Any]]) -> str:
+    """Return the table of the README: each pair with its last results."""
+    lines = ["| CPython | PyTorch | Tests that passed | skipped | failed | last run |", "|---|---|---:|---:|---:|---|"]
+    for pair in [pair for pair in PAIRS if pair in data] + sorted(set(data) - set(PAIRS)):
+        found, (python, torch) = data[pair], pair.split("+")
+        counts = Counter()  # type: Counter[str]
+        for area in found.get("areas", {}).values():
+            counts.update(area)
+        numbers = [f"{counts[outcome]:,}" for outcome in ("passed", "skipped", "failed")]
+        cells = ["-", "-", "-"] if "unavailable" in found else numbers
+        lines.append("| " + " | ".join([python, torch, *cells, found["date"]]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def with_support(readme: str, data: Dict[str, Dict[str, Any]]) -> str:
+    """Return the README with the table of ``data``."""
+    return SUPPORT.sub(lambda match: f"{match[1]}\n{support(data)}\n{match[2]}", readme)
+
+
 def reasons_reported(reasons: Dict[str, List[str]]) -> Iterator[str]:
-    """Each failure by its name; what was skipped by its reason, with how many tests and where."""
+    """Yield each failure by its name; each reason for skipping with the number of tests and the files."""
     skipped: Dict[str, Counter[str]] = {}
-    for where, told in sorted(reasons.items()):
+    for where, reported in sorted(reasons.items()):
         outcome, area = where.split(" ", 1)
-        for each in told:
+        for each in reported:
             match = NAMED.fullmatch(each)
             name, reason = match.groups() if match is not None else ("", each)
             if outcome == "skipped":
@@ -272,6 +293,7 @@ def main() -> int:
         print(f"{pair}: " + (", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "not run"))
         DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n")
         PAGE.write_text(page(data))
+        README.write_text(with_support(README.read_text(encoding="utf-8"), data), encoding="utf-8")
     return 1 if failed else 0
 
 

@@ -1,12 +1,12 @@
-"""Malformed .pyc files: does each get an answer or a clear error, in bounded time and memory?
+"""Check that malformed .pyc files give a result or a clear error, in bounded time and memory.
 
     python tools/fuzz/fuzz_pyc.py -n 10000 -j 2 --seed 1
 
-Every mutant is a small module of tests/decompiler/corpus or of the standard library with something broken: the file
-cut off, bits flipped, or one field of one code object changed (instructions, exception table, names, constants). It is
-read and decompiled in a worker process with a limit on memory and on CPU time a mutant. What may come out is source
-with a verdict, a ``PycError`` or a ``DecompilationError`` that does not speak of an internal error. Exit status 1 when
-anything else did. ``--only N`` runs one mutant here and shows all of it.
+Every mutant is a small module of tests/decompiler/corpus or of the standard library with a defect: a truncated file,
+flipped bits, or a change in one field of one code object (instructions, exception table, names, constants). It is read
+and decompiled in a worker process with a limit on memory and on CPU time for each mutant. Valid results are source with
+a verdict, a ``PycError`` or a ``DecompilationError`` that is not an internal error. Exit status 1 for anything else.
+``--only N`` runs one mutant in this process and prints all of it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 from depyf.bytecode.code import PortableCode
 from depyf.bytecode.opcode_table import table_for
 from depyf.bytecode.pyc import HEADER, PycError, parse_pyc
+from depyf.errors import DecompilationError
 from depyf.pipeline import decompile_code
-from depyf.result import DecompilationError
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "decompiler" / "corpus"
 SMALL = 3000
-"""Bytes of marshalled code that a mutated code object has at most: what is wrong shows in small ones too."""
+"""The limit on bytes of marshalled code of a mutated code object: defects show in small ones too."""
 
 GOOD = ("proved", "unverified", "refused", "no .pyc")
 
 
 class TooLong(BaseException):
-    """Raised by a timer; no ``Exception``, so that nothing in the decompiler can handle it."""
+    """Raised by a timer; not an ``Exception``, so that no handler in the decompiler catches it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How mutant ``number`` fared. ``kind`` is one of ``GOOD``, or "internal", "raised", "too long", "too large",
+    """The outcome of mutant ``number``. ``kind`` is one of ``GOOD``, or "internal", "raised", "too long", "too large",
     "died"."""
 
     number: int
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def seeds(files: Optional[List[str]] = None) -> List[bytes]:
-    """The ``.pyc`` files, as bytes, that mutants are made of: each a function, class or module that is small."""
+    """Return the ``.pyc`` files, as bytes, that mutants are made of: each a small function, class or module."""
     found = []
     for path in sorted(map(Path, files)) if files else sorted(CORPUS.glob("*.py")):
         try:
@@ -78,7 +78,7 @@ def seeds(files: Optional[List[str]] = None) -> List[bytes]:
 
 
 def mutant(number: int, seed: int, parents: List[bytes]) -> Any:
-    """Mutant ``number`` of this ``seed``: the bytes of a file, or a code object."""
+    """Return mutant ``number`` of this ``seed``: the bytes of a file, or a code object."""
     chance = random.Random(f"{seed} {number}")
     data = chance.choice(parents)
     kind = chance.random()
@@ -93,7 +93,7 @@ def mutant(number: int, seed: int, parents: List[bytes]) -> Any:
 
 
 def with_broken_field(code: PortableCode, chance: random.Random) -> PortableCode:
-    """``code`` with a change in it, or in a code object that it holds."""
+    """Return ``code`` with a change in it, or in a nested code object."""
     inner = [index for index, constant in enumerate(code.co_consts) if isinstance(constant, PortableCode)]
     if inner and chance.random() < 0.6:
         index = chance.choice(inner)
@@ -108,7 +108,7 @@ def with_broken_field(code: PortableCode, chance: random.Random) -> PortableCode
 def _instructions(code: PortableCode, chance: random.Random) -> PortableCode:
     raw = bytearray(code.co_code)
     if not raw:
-        return code  # all of it was taken away by now
+        return code  # all of it was removed before
     at = 2 * chance.randrange(len(raw) // 2)
     change = chance.randrange(7)
     if change == 0:
@@ -229,7 +229,7 @@ def _work(pipe: Any, options: argparse.Namespace, parents: List[bytes]) -> None:
 
 
 def run(options: argparse.Namespace, parents: List[bytes]) -> Iterator[Outcome]:
-    """The outcomes of all mutants; a worker that dies costs one."""
+    """Yield the outcomes of all mutants; a worker that dies costs one."""
     context = multiprocessing.get_context("fork")
     waiting = iter(range(options.first, options.first + options.number))
     busy: Dict[Any, Tuple[Any, int, float]] = {}

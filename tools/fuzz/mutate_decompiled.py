@@ -1,18 +1,18 @@
-"""A mutation test of the verifier: decompiled sources with one change that matters must not be called the same.
+"""Mutation test of the verifier: a decompiled source with one change of meaning must not be proved.
 
     python tools/fuzz/mutate_decompiled.py                      # 5,000 mutants of functions of the standard library
     python tools/fuzz/mutate_decompiled.py json -n 300 -j 2     # of one module
     python tools/fuzz/mutate_decompiled.py --mutators swap_operands,drop_statement
     python tools/fuzz/mutate_decompiled.py --reached            # only in code that runs
 
-Code objects that nobody here wrote are decompiled, their sources changed in one place (``tests/support/mutators``),
-compiled as the pipeline does, and compared with the original. A mutant whose bytecode the compiler makes the same is
-none. Prints a table and every survivor; the exit status is 1 if there is one.
+Code objects from other projects are decompiled, their sources changed in one place (``tests/support/mutators``),
+compiled as in the pipeline, and compared with the original. A change that leaves the bytecode the same does not count
+as a mutant. Prints a table and every survivor; the exit status is 1 if there is one.
 
-A change in code that can't be reached (what follows ``while True``, a handler of what can't raise) changes nothing, and
-the verifier may prove so. With ``--reached``, modules that CPython has tests for are taken (``REACHED``, or those that
-are named, with ``test.test_NAME``), their tests run first (``tools/others_tests/record_lines.py``), and only what was
-made of lines that ran is changed.
+A change in unreachable code (after ``while True``, in a handler of code that can't raise) has no effect, and the
+verifier may prove that. ``--reached`` takes modules that CPython has tests for (``REACHED``, or those that are named,
+with ``test.test_NAME``), runs their tests first (``tools/others_tests/record_lines.py``), and changes only code from
+lines that ran.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MODULES = (
     "uuid", "warnings", "wave", "weakref", "webbrowser", "wsgiref", "xml.dom.minidom", "xml.etree.ElementTree",
     "xmlrpc.client", "zipfile",
 )  # fmt: skip
-"""Modules written for use, where most of the language is in use."""
+"""Modules of common code that use most of the language."""
 
 TESTS = (
     "test.test_asyncgen", "test.test_augassign", "test.test_class", "test.test_compile", "test.test_contextlib_async",
@@ -66,7 +66,7 @@ TESTS = (
     "test.test_setcomps", "test.test_syntax", "test.test_sys_settrace", "test.test_type_params", "test.test_unpack_ex",
     "test.test_with", "test.test_yield_from",
 )  # fmt: skip
-"""CPython's own tests of what is rare in the others: ``except*``, ``match``, asynchronous comprehensions ..."""
+"""CPython's own tests of features that are rare in the others: ``except*``, ``match``, async comprehensions ..."""
 
 REACHED = (
     "argparse", "ast", "base64", "bisect", "calendar", "cmd", "codecs", "colorsys", "configparser", "contextlib",
@@ -76,14 +76,14 @@ REACHED = (
     "shlex", "shutil", "statistics", "string", "symtable", "tempfile", "textwrap", "tokenize", "traceback", "types",
     "typing", "uuid", "weakref",
 )  # fmt: skip
-"""Modules whose tests (``test.test_NAME``) end soon, also while every line is recorded."""
+"""Modules whose tests (``test.test_NAME``) are short, also while every line is recorded."""
 
 LARGEST = 1500
-"""Instructions of a code object with all that is in it; larger ones would be most of the work."""
+"""The limit on instructions of a code object with its nested ones; larger ones would take most of the time."""
 
 
 class Object(NamedTuple):
-    """A code object as it is sent to another process, and where it is from."""
+    """A code object as it is sent to another process, and its origin."""
 
     label: str
     marshalled: bytes
@@ -94,7 +94,7 @@ class Object(NamedTuple):
 
 
 class File(NamedTuple):
-    """A source file to take code objects from; ``reached`` are its lines that have run, where only these count."""
+    """A source file to take code objects from; ``reached``: its lines that have run, if only these are used."""
 
     module: str
     path: str
@@ -127,7 +127,7 @@ def files_of(modules: List[str]) -> Iterator[Tuple[str, str]]:
     for module in modules:
         try:
             yield from ((module, path) for path in find_files([module]))
-        except FileNotFoundError as error:  # another Python has other modules, and not every one has its tests
+        except FileNotFoundError as error:  # Pythons differ in their modules, and some modules have no tests
             print(f"left out: {error}", file=sys.stderr)
 
 
@@ -154,7 +154,7 @@ def run(options: argparse.Namespace, processes: Any) -> List[Mutant]:
     chosen = sorted(chooser.sample(range(len(objects)), min(options.objects, len(objects))))
     objects = [objects[number] for number in chosen]
     numbers = dict(enumerate(processes.imap(_sites, objects, chunksize=8)))
-    # Some changes are compiled away: more are tried, so that as many as were asked for are left.
+    # Some changes are compiled away: more are planned, so that the requested number is left.
     planned = plan(numbers, options.n + options.n // 10, options.seed)
     jobs = [(objects[number], wanted) for number, wanted in planned.items()]
     return [mutant for mutants in processes.imap(_mutants, jobs, chunksize=8) for mutant in mutants]

@@ -1,4 +1,4 @@
-"""Decompile random programs and run both: does the decompiled one do the same?
+"""Run random programs and their decompiled form, and compare what both do.
 
     python tools/fuzz/run_random_programs.py --kind syntax -n 10000 -j 2        # every kind of expression and statement
     python tools/fuzz/run_random_programs.py --kind programs -n 10000           # nested control flow
@@ -6,11 +6,11 @@
     python tools/fuzz/run_random_programs.py --kind flow -n 10000               # control flow that no compiler writes
     python tools/fuzz/run_random_programs.py --kind syntax -n 500 --seed 7 --store /tmp/failures
 
-Nothing relies on the verifier: tests/support/random_checks.py runs the original and the decompiled code on the same
-inputs and compares all that they do, in order. ``flow`` is assembled in the normal form and run by a small interpreter
-(tests/support/interpreter.py). Hypothesis chooses, shrinks what fails, and the smallest program is stored in a folder
-whose contents the tests check again (tests/decompiler/regressions). A refusal is no failure, but counted. Exit status 0
-when no program differs.
+This is independent of the verifier: tests/support/random_checks.py runs the original and the decompiled code on the
+same inputs and compares all their effects, in order. ``flow`` is assembled in the normal form and run by a small
+interpreter (tests/support/interpreter.py). Hypothesis chooses the programs and shrinks failures; the smallest program
+is stored in a folder that the tests check again (tests/decompiler/regressions). A refusal is counted, and is not a
+failure. Exit status 0 when no program differs.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ import random_checks
 from hypothesis import strategies as st
 
 BATCH = 100
-"""Programs that hypothesis makes in a row; after a failure the next batch goes on."""
+"""The number of programs that hypothesis makes in one run; after a failure the next batch continues."""
 
 
 @dataclass
 class Tally:
-    """What one batch found, or all of them."""
+    """The results of one batch, or of all of them."""
 
     outcomes: Counts[str] = field(default_factory=Counter)
     reasons: Counts[Tuple[str, str]] = field(default_factory=Counter)
@@ -64,10 +64,10 @@ class Tally:
 
 
 def run_batch(job: Tuple[str, int, int]) -> Tally:
-    """Check ``count`` programs from one seed. It ends with the first failure, the smallest like it."""
+    """Check ``count`` programs from one seed. It ends with the first failure, shrunk."""
     kind, seed, count = job
     tally = Tally()
-    # Programs are full of what the compiler warns of, and leave coroutines behind that were never awaited.
+    # The programs cause many compiler warnings, and leave coroutines that were never awaited.
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _unraisable: None
     failure: Optional[random_checks.Difference] = None
@@ -112,7 +112,7 @@ def jobs(kind: str, count: int, seed: int) -> Iterator[Tuple[str, int, int]]:
 
 
 def store(folder: Path, kind: str, failure: random_checks.Difference) -> Path:
-    """Write the program where the tests find it; its name comes from its text."""
+    """Write the program to the folder of the tests; its name is derived from its text."""
     suffix = random_checks.STORED[kind][0]
     digest = hashlib.sha256(failure.program.encode()).hexdigest()[:10]
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def store(folder: Path, kind: str, failure: random_checks.Difference) -> Path:
 
 
 def run(kind: str, count: int, seed: int, workers: int, folder: Path) -> Tally:
-    """All programs of one kind, with a line of progress for every thousand."""
+    """Run all programs of one kind, with a line of progress for every thousand."""
     total, start, reported = Tally(), time.perf_counter(), 0
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     with context.Pool(workers, maxtasksperchild=5) as pool:

@@ -1,9 +1,9 @@
-"""Write random programs (tests/support/random_programs.py) into a folder, for the sweep to find what falls short.
+"""Write random programs (tests/support/random_programs.py) into a folder, for the sweep to find unproved ones.
 
     python tools/fuzz/write_random_programs.py /tmp/programs 500 --size 3
     python -m depyf sweep /tmp/programs --kinds function
 
-The tests run 300 of them and compare what they do; this is for looking at many, the smallest first.
+The tests run 300 of them and compare their effects; this is for examining many, the smallest first.
 """
 
 from __future__ import annotations

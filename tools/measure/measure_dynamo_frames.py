@@ -27,11 +27,11 @@ import torch  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.entries.hints import hints_for  # noqa: E402
-from depyf.result import Hints  # noqa: E402
+from depyf.hints import Hints  # noqa: E402
 
 
 class Count:
-    """How many code objects of each kind there are, and how many of them are proved."""
+    """The number of code objects of each kind, and how many of them are proved."""
 
     def __init__(self) -> None:
         self.all: Counter[str] = Counter()

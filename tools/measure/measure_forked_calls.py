@@ -1,10 +1,10 @@
-"""Show what a forked child can run of what a program that uses PyTorch runs: the reason ``compare`` does not fork.
+"""Show what a forked child of a program that uses PyTorch can run: the reason ``compare`` does not fork.
 
     python tools/measure/measure_forked_calls.py               # one case a line: its result, or that it hangs
     python tools/measure/measure_forked_calls.py --limit 30    # seconds after which a child is stopped
 
-Each case runs in a child of this process, after what a user's program has done by then. Nothing is written, except by
-torch's own caches. Linux only; docs/compare.md has the results.
+Each case runs in a child of this process, after typical work of a user's program. Nothing is written, except by torch's
+own caches. Linux only; docs/compare.md has the results.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def with_one_thread(function: Callable[[], object]) -> Callable[[], object]:
 
 
 def parallel_loops(threads: int) -> int:
-    """How many parallel loops Inductor writes for a sum."""
+    """Return how many parallel loops Inductor writes for a sum."""
     torch.set_num_threads(threads)
     with fresh_cache():
         return str(run_and_get_code(compiled(2.0), LARGE)[1]).count("omp parallel")

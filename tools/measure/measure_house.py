@@ -1,10 +1,11 @@
-"""Count what the house rules bound: ``Any``, positional booleans, long functions and files, private names of PyTorch.
+"""Count what the house rules bound: ``Any``, long functions and files, private names of PyTorch.
 
     python tools/measure/measure_house.py               # the counts, one a line
     python tools/measure/measure_house.py --list any    # every place that one of them counts, with its file and line
     python tools/measure/measure_house.py --folders any # the same, summed up a folder
 
-``tests/test_house.py`` holds the counts as upper bounds. Only the standard library is needed.
+``tests/test_house.py`` holds the counts as upper bounds. Parameters and positional booleans are bounded by ``ruff``.
+Only the standard library is needed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ import argparse
 import ast
 from collections import Counter
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HOOKS = "depyf/dynamo/hooks/"
 """The only room that may name private parts of PyTorch."""
 
-MOST_PARAMETERS = 8
 MOST_LINES_OF_FUNCTION = 50
 MOST_LINES_OF_FILE = 350
 
@@ -27,7 +27,7 @@ Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 class Place(NamedTuple):
-    """One occurrence of what is counted."""
+    """One occurrence of something that is counted."""
 
     path: str
     line: int
@@ -36,8 +36,6 @@ class Place(NamedTuple):
 
 KINDS: Dict[str, str] = {
     "any": "annotations with Any",
-    "booleans": "boolean parameters that can be passed by position",
-    "parameters": f"functions of more than {MOST_PARAMETERS} parameters",
     "functions": f"functions of more than {MOST_LINES_OF_FUNCTION} lines",
     "files": f"files of more than {MOST_LINES_OF_FILE} lines",
     "private": "private names of PyTorch outside of dynamo/hooks/",
@@ -46,19 +44,12 @@ KINDS: Dict[str, str] = {
 
 
 def functions_of(tree: ast.Module) -> Iterator[Function]:
-    """Every function and method, nested ones too."""
+    """Yield every function and method, nested ones too."""
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
-def all_parameters(function: Function) -> List[ast.arg]:
-    """All parameters of a function, ``*args`` and ``**kwargs`` among them."""
-    arguments = function.args
-    stars = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *stars]
-
-
 def annotations_of(tree: ast.Module) -> Iterator[ast.expr]:
-    """Every annotation, and the values of type aliases at the top of the module."""
+    """Yield every annotation, and the values of type aliases at the top level of the module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
             yield node.annotation
@@ -72,7 +63,7 @@ def annotations_of(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def names_any(annotation: ast.expr) -> bool:
-    """Whether ``Any`` occurs in an annotation, also in one that is quoted."""
+    """Return whether ``Any`` occurs in an annotation, also in a quoted one."""
     for node in ast.walk(annotation):
         if isinstance(node, ast.Name) and node.id == "Any":
             return True
@@ -89,36 +80,6 @@ def any_annotations(tree: ast.Module) -> Iterator[Tuple[int, str]]:
             yield annotation.lineno, ast.unparse(annotation)
 
 
-def is_boolean(parameter: ast.arg, default: Optional[ast.expr]) -> bool:
-    """Whether a parameter is annotated as ``bool``, or has a truth value as its default."""
-    if parameter.annotation is not None:
-        return ast.unparse(parameter.annotation).strip("'\"") in ("bool", "Optional[bool]")
-    return isinstance(default, ast.Constant) and isinstance(default.value, bool)
-
-
-def positional_booleans(tree: ast.Module) -> Iterator[Tuple[int, str]]:
-    """Boolean parameters that callers can pass by position."""
-    for function in functions_of(tree):
-        if is_dunder(function.name):  # ``__exit__`` and its like are called by the interpreter
-            continue
-        parameters = [*function.args.posonlyargs, *function.args.args]
-        missing: List[Optional[ast.expr]] = [None] * (len(parameters) - len(function.args.defaults))
-        for parameter, default in zip(parameters, [*missing, *function.args.defaults]):
-            if is_boolean(parameter, default):
-                yield parameter.lineno, f"{function.name}({parameter.arg})"
-
-
-def is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name != "__init__"
-
-
-def wide_functions(tree: ast.Module) -> Iterator[Tuple[int, str]]:
-    for function in functions_of(tree):
-        count = len([each for each in all_parameters(function) if each.arg not in ("self", "cls")])
-        if count > MOST_PARAMETERS:
-            yield function.lineno, f"{function.name} takes {count}"
-
-
 def long_functions(tree: ast.Module) -> Iterator[Tuple[int, str]]:
     for function in functions_of(tree):
         length = (function.end_lineno or function.lineno) - function.lineno + 1
@@ -127,7 +88,7 @@ def long_functions(tree: ast.Module) -> Iterator[Tuple[int, str]]:
 
 
 def private_torch_names(tree: ast.Module) -> Iterator[Tuple[int, str]]:
-    """Imports of, attributes in and texts that name private parts of PyTorch: ``torch._dynamo``, ``torch.fx._x``."""
+    """Yield imports of, attributes of and texts with private parts of PyTorch: ``torch._dynamo``, ``torch.fx._x``."""
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -157,14 +118,12 @@ def is_private_torch_name(name: str) -> bool:
 
 COUNTED_IN_TREES = {
     "any": any_annotations,
-    "booleans": positional_booleans,
-    "parameters": wide_functions,
     "functions": long_functions,
 }
 
 
 def measure(source: Path = SOURCE) -> Dict[str, List[Place]]:
-    """Return every place that counts, by kind; for the kind ``lines`` a place is a file, and ``line`` its length."""
+    """Return every counted place, by kind; for the kind ``lines`` a place is a file, and ``line`` its length."""
     found: Dict[str, List[Place]] = {kind: [] for kind in KINDS}
     for path in sorted(source.rglob("*.py")):
         text = path.read_text()

@@ -1,15 +1,15 @@
-"""Show which rooms of a package import which: rooms, floors, arrows, arrows that go up, circles.
+"""Show the imports between the rooms of a package: rooms, floors, arrows, arrows that go up, circles.
 
     python tools/measure/measure_imports.py                    # the counts of dynamo/, report/, source/, one a line
     python tools/measure/measure_imports.py dynamo --arrows    # every arrow with the number of its imports
     python tools/measure/measure_imports.py dynamo --picture   # the picture of docs/architecture.md
     python tools/measure/measure_imports.py dynamo --source OTHER/src/depyf   # the same of another checkout
 
-A room is a folder of the package, or a module that stands in none. An arrow is a pair of rooms of which the first
-imports the second, once or often, wherever the import stands (not under ``TYPE_CHECKING``). The floor of a room is the
+A room is a folder of the package, or a module outside of any folder. An arrow is a pair of rooms of which the first
+imports the second at least once, anywhere, also for annotations only (``TYPE_CHECKING``). The floor of a room is the
 length of the longest path down from it; rooms of one circle are on one floor. An arrow goes up when it leads to a room
-that stands higher in the order of ``tests/test_layers.py``; for rooms that have no order, when it is part of a circle.
-Only the standard library is needed.
+that is higher in the order of ``tests/test_layers.py``; for rooms without an order, when it is part of a circle. Only
+the standard library is needed.
 """
 
 from __future__ import annotations
@@ -29,26 +29,21 @@ Arrow = Tuple[str, str]
 
 
 class Imports(NamedTuple):
-    """``modules`` are the imports of each module, ``arrows`` those between rooms with their number."""
+    """``modules``: the imports of each module. ``arrows``: those between rooms with their number."""
 
     modules: Dict[str, Set[str]]
     arrows: Dict[Arrow, int]
     rooms: Tuple[str, ...]
 
 
-def imports_in(node: ast.AST) -> Iterator[str]:
-    """Yield the absolute names that are imported anywhere in ``node``, but for what only annotations need."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            for statement in child.orelse:
-                yield from imports_in(statement)
-        elif isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom) and child.module is not None:
-            yield child.module
-            yield from (f"{child.module}.{alias.name}" for alias in child.names)
-        else:
-            yield from imports_in(child)
+def imports_in(tree: ast.AST) -> Iterator[str]:
+    """Yield the absolute names that are imported anywhere in ``tree``, also for annotations only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def read(package: str, source: Path = PACKAGE) -> Imports:
@@ -134,9 +129,9 @@ def order_of(package: str) -> Sequence[str]:
     return tuple(layers.ROOMS.get(package, ()))
 
 
-def picture(package: str) -> str:
+def picture(package: str, source: Path = PACKAGE) -> str:
     """Return a line a room, the highest floor first, with the rooms that it imports."""
-    imports = read(package)
+    imports = read(package, source)
     on = floors(imports.rooms, list(imports.arrows))
     order = order_of(package)
     rooms = sorted(imports.rooms, key=lambda room: (-on[room], order.index(room) if room in order else len(order)))
@@ -169,7 +164,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     options = parser.parse_args(arguments)
     for package in options.packages:
         if options.picture:
-            print(picture(package))
+            print(picture(package, options.source))
             continue
         order = order_of(package) if options.source == PACKAGE else ()
         print(summary(package, options.source, order))

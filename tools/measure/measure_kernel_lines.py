@@ -1,10 +1,10 @@
-"""How many kernels have a line of the user's, and whether each that PyTorch attributes to a line is reached from there.
+"""Count the kernels with a line of the user, and compare with the lines that PyTorch attributes them to.
 
     python tools/measure/measure_kernel_lines.py [MODEL ...] [--level 1]
 
-For ten small models (tests/programs/kernel_models.py), forward and backward. PyTorch's own word is
+For ten small models (tests/programs/kernel_models.py), forward and backward. PyTorch's attribution is
 ``PyCodeCache.stack_frames_for_code`` for every line that launches a kernel; with ``--level 1`` its provenance tracking
-is switched on and what that says of each kernel counts as well.
+is enabled and its attributions are included.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Lines = Set[Tuple[str, int]]
 
 @dataclass
 class Measured:
-    """Counts for one model; ``missed`` says which lines of PyTorch's a kernel is not reached from."""
+    """Counts for one model; ``missed``: the lines of PyTorch from which a kernel is not reached."""
 
     kernels: int
     backward: int
@@ -49,12 +49,12 @@ def measure(name: str, directory: Path) -> Measured:
         MODELS[name]()()
         assert prepared.session is not None
         run = run_of(prepared.session)
-        told = told_by_level_1(prepared.session.records(Event))
+        reported = reported_by_level_1(prepared.session.records(Event))
     attributed, missed = 0, []
     for kernel in run.kernels:
         ours = lines_of(run, kernel)
         theirs = set().union(
-            *attributions(directory, kernel), told.get(kernel.name, set()) if not kernel.extern else ()
+            *attributions(directory, kernel), reported.get(kernel.name, set()) if not kernel.extern else ()
         )
         attributed += bool(theirs)
         missed += [f"{kernel.artifact}: {kernel.name}: {path}:{line}" for path, line in sorted(theirs - ours)]
@@ -67,19 +67,19 @@ def measure(name: str, directory: Path) -> Measured:
 
 
 def lines_of(run: Run, kernel: Kernel) -> Lines:
-    """The lines from which the page leads to the kernel."""
+    """Return the lines from which the page links to the kernel."""
     return {(run.sources[source].path, line) for source, line in kernel.places}
 
 
 def run_links(run: Run, kernel: Kernel) -> Iterator[Tuple[int, int]]:
-    """The line ranges of the kernel's module that are linked to lines of the user."""
+    """Yield the line ranges of the kernel's module that are linked to lines of the user."""
     for artifact in run.artifacts:
         if artifact.id == kernel.artifact:
             yield from ((link.first, link.last) for link in artifact.links if link.places)
 
 
 def attributions(directory: Path, kernel: Kernel) -> Iterator[Lines]:
-    """What PyTorch says of each line that launches the kernel."""
+    """Yield PyTorch's attribution of each line that launches the kernel."""
     from torch._inductor.codecache import PyCodeCache
 
     for line in kernel.calls:
@@ -87,8 +87,8 @@ def attributions(directory: Path, kernel: Kernel) -> Iterator[Lines]:
         yield {(frame["filename"], frame["line"]) for frame in frames or ()}
 
 
-def told_by_level_1(events: List[Event]) -> Dict[str, Lines]:
-    """The same from provenance tracking, by the name of the kernel; empty where that is off."""
+def reported_by_level_1(events: List[Event]) -> Dict[str, Lines]:
+    """Return the same from provenance tracking, by the name of the kernel; empty if it is disabled."""
     found: Dict[str, Lines] = {}
     for event in events:
         if event.name == "inductor_provenance_tracking_kernel_stack_traces" and isinstance(event.meta, dict):

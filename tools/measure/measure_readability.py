@@ -1,23 +1,23 @@
-"""For what share of functions does the decompiled source have the syntax tree of the source it was compiled from?
+"""Measure the share of functions whose decompiled source has the syntax tree of the original source.
 
     python tools/measure/measure_readability.py json textwrap                # modules, folders, files
     python tools/measure/measure_readability.py --stdlib --sample 0.05 -j 2  # a fixed sample of the standard library
     python tools/measure/measure_readability.py json --top 20 --show         # what differs, by kind, with both texts
 
-Every function is decompiled alone, as ``depyf decompile`` does it, and counts as one of
+Every function is decompiled alone, as by ``depyf decompile``, and is one of
 
-    same tree      the trees are the same after ``tests/support/same_source.py``: its rules say what bytecode can't hold
-    same code      another text, but it compiles to the same operations in the same order (the verdict ``exact``):
-                   nothing but line numbers tells the two apart
-    other text     what a decompiler could in principle get right
+    same tree      the trees are the same after ``tests/support/same_source.py``: its rules list what bytecode lacks
+    same code      another text that compiles to the same operations in the same order (the verdict ``exact``): they
+                   differ only in line numbers
+    other text     a decompiler could do better in principle
     no source      refused, or not proved
 
-Beside it stands the stricter measure, the *author's text*: the texts are the same after ``ast.unparse``, without what
-leaves no trace in a code object (``tests/support/author_text.py``). What differs there is told by class.
+The stricter measure beside it is the *author's text*: the texts are the same after ``ast.unparse``, without what leaves
+no trace in a code object (``tests/support/author_text.py``). Differences are reported by class.
 
     python tools/measure/measure_readability.py FOLDER ... --statements 6 --count 1000 --seed 1  # a sample, by its text
 
-Decompilation is not the question here: ``depyf sweep`` measures that.
+``depyf sweep`` measures how much is decompiled and proved.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from author_text import author_text, differences
 from same_source import Function, canonical_tree
 
 from depyf.decompiler import decompile_code
-from depyf.result import DecompilationError, Verdict
+from depyf.errors import DecompilationError
+from depyf.result import Verdict
 from depyf.sweep.pool import Selection
 from depyf.sweep.targets import find_files, read_module, stdlib_folder, targets_of
 
@@ -53,8 +54,8 @@ SECONDS = 20
 
 @dataclass(frozen=True)
 class Row:
-    """One function. ``author``: it has the author's text. ``difference`` says what kind comes first, or what classes of
-    differences there are to the author's text. ``texts`` are both sources, laid out alike."""
+    """One function. ``author``: it has the author's text. ``difference``: the kind of the first difference, or the
+    classes of differences from the author's text. ``texts``: both sources in the same layout."""
 
     label: str
     outcome: str
@@ -64,14 +65,14 @@ class Row:
 
 
 class TimeLimit(BaseException):
-    """No ``Exception``, so that no handler in the decompiler swallows it."""
+    """Not an ``Exception``, so that no handler in the decompiler catches it."""
 
 
-# --- what there is to compare
+# --- the functions to compare
 
 
 def functions_in(module: ast.Module) -> Iterator[Tuple[Tuple[int, str], Function, Optional[str]]]:
-    """Every function with the key that its code object has, too: its first line and its name; and its class's name."""
+    """Yield every function with the key of its code object, its first line and its name; and the name of its class."""
 
     def walk(node: ast.AST, owner: Optional[str]) -> Iterator[Tuple[Tuple[int, str], Function, Optional[str]]]:
         for child in ast.iter_child_nodes(node):
@@ -84,7 +85,7 @@ def functions_in(module: ast.Module) -> Iterator[Tuple[Tuple[int, str], Function
 
 
 def statements_of(function: Function) -> int:
-    """How many statements a function holds, those of functions in it and its docstring not counted."""
+    """Return the number of statements of a function, without nested functions and its docstring."""
 
     def count(node: ast.AST) -> int:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -99,7 +100,7 @@ Chosen = Optional[FrozenSet[Tuple[int, str]]]
 
 
 def choose(files: List[str], statements: int, count: Optional[int], seed: int) -> Dict[str, Chosen]:
-    """The functions of at least ``statements`` statements, or ``count`` of them, which ``seed`` decides."""
+    """Return the functions of at least ``statements`` statements, or ``count`` of them, selected by ``seed``."""
     if not statements and count is None:
         return dict.fromkeys(files)
     found: List[Tuple[str, Tuple[int, str]]] = []
@@ -122,7 +123,7 @@ def measure_file(path: str, selection: Selection, chosen: Chosen) -> List[Row]:
         module = read_module(path)
         tree = ast.parse(Path(path).read_bytes())
     except (SyntaxError, ValueError):
-        return []  # test data that is no Python
+        return []  # test data that is not Python
     written: Dict[Tuple[int, str], List[Tuple[Function, Optional[str]]]] = {}
     for key, function, owner in functions_in(tree):
         if chosen is None or key in chosen:
@@ -149,7 +150,7 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
         return Row(label, NO_SOURCE, False, f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    # a future import may stand before it
+    # a future import may precede it
     decompiled = next(each for each in answer.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
     texts = author_text(function, owner), author_text(decompiled)
     left, right = canonical_tree(function, owner), canonical_tree(decompiled, None)
@@ -165,7 +166,7 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
 
 
 def first_difference(left: Any, right: Any, place: str = "") -> str:
-    """Where two trees part first, in words: the node and field, and what stands there in each."""
+    """Describe the first difference of two trees: the node and field, and the value of each."""
     if isinstance(left, list):
         for one, other in zip(left, right):
             if not _alike(one, other):

@@ -1,8 +1,8 @@
-"""What the manifest, the index and the page cost: a transformer of 24 layers, forward and backward, with Inductor.
+"""Measure the cost of the manifest, the index and the page, for a transformer of 24 layers with Inductor.
 
     python tools/measure/measure_report.py [--layers N] [--backend BACKEND] [--keep DUMP_FOLDER]
 
-Prints the compile time, the time that writing each takes at the end of the session, and the sizes.
+Prints the compile time, the time to write each at the end of the session, and the sizes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Copies of modules and packages in which decompiled code stands in for the original, ready to be put on the path.
+"""Make copies of modules and packages with decompiled code in place of the original, to be put on the path.
 
-Only compiled code is looked at: a file is compiled, and what is written comes from its code object alone. Two forms:
-``source`` writes the decompiled module as a ``.py`` file; ``functions`` keeps the code of the module and of its
-classes, puts the compiled form of each decompiled function in its place and writes a ``.pyc`` file (what is refused
-stays).
+Only compiled code is used: a file is compiled, and the copy is made from its code object alone. Two forms: ``source``
+writes the decompiled module as a ``.py`` file; ``functions`` keeps the code of the module and of its classes, replaces
+each function by the compiled form of its decompiled source and writes a ``.pyc`` file (refused functions stay).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Iterable, List
 
 from depyf.decompiler import decompile_code
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 from depyf.sweep.judge import judge
 from depyf.sweep.targets import find_files, read_module, targets_of
 
@@ -28,8 +27,8 @@ FORMS = ("source", "functions")
 
 @dataclass
 class Copied:
-    """How one file fared. ``form`` is what was written, ``objects`` counts code objects without comprehensions; of a
-    file in the form ``functions``, only functions count, and ``proved`` are those that were replaced."""
+    """The result for one file. ``form``: what was written. ``objects`` counts code objects without comprehensions; in
+    the form ``functions`` only functions are counted, and ``proved`` are those that were replaced."""
 
     file: str
     form: str
@@ -39,11 +38,9 @@ class Copied:
 
 
 def copy_modules(names: Iterable[str], folder: Path, form: str = "source") -> List[Copied]:
-    """Put decompiled copies of modules and packages into ``folder``, which then goes first on the path.
-
-    Around a module of a package stands the rest of the package as links. Raises ``FileNotFoundError`` for what is not
-    there or is not written in Python.
-    """
+    """Put decompiled copies of modules and packages into ``folder``, which then goes first on the path. The rest of the
+    package of a module is linked. Raises ``FileNotFoundError`` for modules that do not exist or are not written in
+    Python."""
     copies = []
     for name in names:
         for file in find_files([name], tests=False):
@@ -52,7 +49,7 @@ def copy_modules(names: Iterable[str], folder: Path, form: str = "source") -> Li
 
 
 def _place(file: Path, folder: Path) -> Path:
-    """Where the copy of ``file`` belongs; on the way there, its neighbours are linked to."""
+    """Return the path of the copy of ``file``; its neighbours are linked."""
     root, here = file.parent, folder
     while (root / "__init__.py").exists():
         root = root.parent
@@ -69,10 +66,8 @@ def _place(file: Path, folder: Path) -> Path:
 
 
 def copy_file(file: Path, place: Path, form: str = "source") -> Copied:
-    """Write the decompiled form of ``file`` to ``place`` (with ``functions``: to the ``.pyc`` file beside it).
-
-    A module that no source can be made for takes the form ``functions``.
-    """
+    """Write the decompiled form of ``file`` to ``place`` (with ``functions``: to the ``.pyc`` file beside it). A module
+    without source takes the form ``functions``."""
     code = read_module(str(file))
     if place.is_symlink() or place.exists():
         place.unlink()  # a link to the original must not be written through
@@ -102,7 +97,7 @@ def _functions(code: types.CodeType, file: Path, place: Path, reason: str) -> Co
 
 
 def _with_functions_replaced(code: types.CodeType, copied: Copied) -> types.CodeType:
-    """``code`` itself, with every function in it replaced as far inwards as it takes to find one not refused."""
+    """Return ``code`` with its outermost functions that are not refused replaced."""
     constants = tuple(
         _replaced(constant, copied) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts
     )
@@ -119,7 +114,7 @@ def _replaced(code: types.CodeType, copied: Copied) -> types.CodeType:
                 copied.proved += 1
                 return again
             copied.reason = copied.reason or f"{code.co_name}: {answer.reason}"
-        except DecompilationError as error:  # what is inside it may still be decompiled
+        except DecompilationError as error:  # its nested functions may still be decompiled
             copied.reason = copied.reason or str(error)
     return _with_functions_replaced(code, copied)
 

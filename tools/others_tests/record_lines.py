@@ -1,10 +1,10 @@
-"""Run CPython's tests of modules, and write down which lines of the modules ran. It imports nothing of depyf.
+"""Run CPython's tests of modules, and record which lines of the modules ran. It imports nothing of depyf.
 
     python tools/others_tests/record_lines.py LINES.json MODULE...
 
-Imports each ``MODULE``, runs ``test.test_MODULE``, and maps the path of each file of the module (of a package:
-all its files) to the lines that ran. A line counts as soon as the interpreter reports it to a trace function. Tests
-that set a trace function of their own end the recording in their thread for the rest of that test.
+Imports each ``MODULE``, runs ``test.test_MODULE``, and maps the path of each file of the module (of a package: all its
+files) to the lines that ran. A line counts when the interpreter reports it to a trace function. A test that sets its
+own trace function ends the recording in its thread for the rest of that test.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from record_outcomes import run_tests
 
 
 class Recorder:
-    """A trace function that keeps the lines of the files below ``roots``."""
+    """A trace function that records the lines of the files below ``roots``."""
 
     def __init__(self, roots: List[str]) -> None:
         self.lines: Dict[str, Set[int]] = {}
@@ -52,7 +52,7 @@ class Recorder:
 
 
 def _root(module: str) -> Optional[str]:
-    """The file of ``module``, of a package its folder."""
+    """Return the file of ``module``, for a package its folder."""
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         return None
@@ -81,7 +81,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Tests start threads and leave some behind; what they were for is over.
+    # Tests start threads and leave some running; they are no longer needed.
     status = main()
     sys.stdout.flush()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Run unit tests and doctests and write down how each ended. It imports nothing of depyf: what it runs may be anything.
+"""Run unit tests and doctests and record how each ended. It imports nothing of depyf.
 
     python tools/others_tests/record_outcomes.py OUTCOMES.json FOLDER MODULE [TEST ...]
 
@@ -53,7 +53,8 @@ class Recorder(unittest.TestResult):
 
 
 def run_tests(module: str, tests: List[str]) -> Dict[str, str]:
-    """Every outcome. Tests that need the network, much memory or a display do not run, as with ``python -m test``."""
+    """Return every outcome. Tests that need the network, much memory or a display do not run, as with ``python -m
+    test``."""
     with contextlib.suppress(ImportError):
         from test import support
 
@@ -72,7 +73,7 @@ def run_tests(module: str, tests: List[str]) -> Dict[str, str]:
 
 def main() -> int:
     file, folder, module, *tests = sys.argv[1:]
-    # This script's own folder is no place for the tests to import from.
+    # The tests must not import from this script's own folder.
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != os.path.dirname(os.path.abspath(__file__))]
     origin = getattr(importlib.import_module(module), "__file__", None) or ""
     if folder != "-" and not os.path.abspath(origin).startswith(os.path.join(os.path.abspath(folder), "")):
@@ -84,7 +85,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Tests start threads and leave some behind; what they were for is over.
+    # Tests start threads and leave some running; they are no longer needed.
     status = main()
     sys.stdout.flush()
     os._exit(status)

@@ -55,7 +55,7 @@ class Report:
 
 
 def kind(outcome: Optional[str]) -> str:
-    """``passed``, ``failed``, ``error``, ``skipped``, ... without the message."""
+    """Return ``passed``, ``failed``, ``error``, ``skipped``, ... without the message."""
     return "not run" if outcome is None else outcome.split(":")[0]
 
 
@@ -65,7 +65,7 @@ def counted(outcomes: Mapping[str, str]) -> Dict[str, int]:
 
 
 def compare_runs(report: Report, run: Callable[[bool], Outcomes]) -> None:
-    """Fill in what the tests say; ``run`` runs them all, on the decompiled form or else on the originals."""
+    """Fill in the results of the tests; ``run`` runs them all, on the decompiled form or else on the originals."""
     before, after = run(False), run(True)
     differing = _differing(before, after)
     if differing:
@@ -89,10 +89,8 @@ def _differing(before: Outcomes, after: Outcomes) -> List[str]:
 
 
 def run_command(command: Sequence[str], folder: Path, path: Sequence[Path], timeout: float) -> str:
-    """Run a Python in ``folder`` with ``path`` first on its path; its output. Ends all that it started.
-
-    Raises ``RuntimeError`` when it takes longer than ``timeout`` seconds.
-    """
+    """Run a Python in ``folder`` with ``path`` first on its path; return its output. Ends all processes that it
+    started. Raises ``RuntimeError`` when it takes longer than ``timeout`` seconds."""
     (folder / "tmp").mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, path))
@@ -105,18 +103,18 @@ def run_command(command: Sequence[str], folder: Path, path: Sequence[Path], time
     except subprocess.TimeoutExpired as error:
         raise RuntimeError(f"not done after {timeout:.0f} seconds: {' '.join(command)}") from error
     finally:
-        with contextlib.suppress(ProcessLookupError):  # it left nobody behind
+        with contextlib.suppress(ProcessLookupError):  # all of its processes have ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return output
 
 
 def unit_tests(module: str, tests: Sequence[str], folder: Path, copies: Path, timeout: float, after: bool) -> Outcomes:
-    """Run them in a fresh interpreter, with what is in ``copies`` instead of the originals if ``after``."""
+    """Run them in a fresh interpreter, with the files of ``copies`` instead of the originals if ``after``."""
     file = folder / "outcomes.json"
     if file.exists():
         file.unlink()
-    # Modules that the interpreter itself starts with are frozen into it. Before 3.11 the option means nothing.
+    # Modules that the interpreter itself starts with are frozen into it. Before 3.11 the option has no effect.
     command = [sys.executable, "-X", "frozen_modules=off", str(RECORDER), str(file), str(copies) if after else "-"]
     output = run_command([*command, module, *tests], folder, [copies] if after else [], timeout)
     if not file.exists():
@@ -145,7 +143,7 @@ def check_module(
 
 
 def described(report: Report) -> str:
-    """One line on what was decompiled and how the tests went."""
+    """Return one line on what was decompiled and how the tests went."""
     by_form = {form: [copy for copy in report.copies if copy.form == form] for form in FORMS}
     parts = [f"{len(by_form['source'])} modules decompiled"] if by_form["source"] else []
     if by_form["functions"]:

@@ -1,5 +1,6 @@
-"""Other people's tests on decompiled code, as a table: standard library modules with CPython's tests, and third-party
-packages with theirs.
+"""Run other projects' tests on decompiled code, and print a table.
+
+The tests are those of CPython for standard library modules, and those of third-party packages.
 
     python tools/others_tests/run_others_tests.py                            # all of them (make others)
     python tools/others_tests/run_others_tests.py json attrs textwrap -j 2
@@ -7,9 +8,9 @@ packages with theirs.
     python tools/others_tests/run_others_tests.py --list
 
 Each module is compiled, decompiled from its code object, and written to a folder that goes first on the path; then its
-tests run with the originals and with that folder, in interpreters of their own. ``proved`` is the share of the code
-objects (without comprehensions) that the verifier proved: the tests do not rely on it. Exit status 0 when every test
-ends the same way on both. The third-party packages are fetched with pip, into build/others.
+tests run with the originals and with that folder, in separate interpreters. ``proved`` is the share of the code objects
+(without comprehensions) that the verifier proved: the tests do not depend on it. Exit status 0 when every test ends the
+same way on both. The third-party packages are fetched with pip, into build/others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _m(name: str, *tests: str, also: Sequence[str] = ()) -> Module:
     return Module(name, tuple(tests) or (f"test_{name.replace('.', '_')}",), tuple(also))
 
 
-# What some Pythons lack (a module written in C there, a test by another name) is left out there.
+# What some Pythons lack (a module written in C there, a test under another name) is omitted there.
 STDLIB = {
     module.name: module
     for module in [
@@ -118,7 +119,7 @@ STDLIB = {
 
 
 def exists(module: str) -> bool:
-    """Whether this Python has it, written in Python."""
+    """Return whether this Python has it, written in Python."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
@@ -127,7 +128,7 @@ def exists(module: str) -> bool:
 
 
 def check(name: str, form: str, timeout: float, cache: Path) -> Report:
-    """The report of one name, a module's or a package's."""
+    """Return the report of one name, a module's or a package's."""
     if name in PACKAGES:
         return check_package(PACKAGES[name], form, timeout, cache)
     module = STDLIB.get(name, _m(name))
@@ -138,7 +139,7 @@ def check(name: str, form: str, timeout: float, cache: Path) -> Report:
 
 
 def check_apart(name: str, options: argparse.Namespace) -> Report:
-    """``check`` in a process of its own: decompiling a module leaves nothing behind for the next."""
+    """Run ``check`` in a separate process, so that decompiling a module does not affect the next."""
     command = [sys.executable, __file__, name, "--child", "--form", options.form, "--timeout", str(options.timeout)]
     done = subprocess.run([*command, "--cache", str(options.cache)], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -152,7 +153,7 @@ HEADER = f"{'':<22}{'files':>6}{'objects':>9}{'proved':>8}  {'tests':>6}{'passed
 
 
 def row(report: Report) -> str:
-    """Numbers before and after, where the tests of the originals and of the decompiled form are counted."""
+    """Return the numbers before and after, for counts of the tests of the originals and of the decompiled form."""
 
     def both(*kinds: str) -> str:
         pair = [sum(counts.get(each, 0) for each in kinds) for counts in (report.before, report.after)]
@@ -238,7 +239,7 @@ def main() -> int:
 
 
 def _with_other_python(python: Path) -> int:
-    """The same command, run by ``python`` (it needs nothing installed but astunparse on 3.8)."""
+    """Run the same command with ``python`` (which needs nothing installed)."""
     arguments: List[str] = []
     skip = False
     for argument in sys.argv[1:]:

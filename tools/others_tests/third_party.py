@@ -1,7 +1,7 @@
-"""Third-party packages with tests of their own: fetched as source distributions, run in an environment of their own.
+"""Third-party packages with tests: fetched as source distributions, run in a separate environment.
 
-``check_package`` is to a package what ``check_module`` in run_decompiled_module.py is to a standard library module.
-What is fetched and the environments stay in a cache folder, one for each Python.
+``check_package`` does for a package what ``check_module`` in run_decompiled_module.py does for a standard library
+module. Downloads and environments stay in a cache folder, one for each Python.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CACHE = Path(__file__).resolve().parents[2] / "build" / "others"
 
 @dataclass(frozen=True)
 class Package:
-    """A source distribution. ``packages`` are the files and folders in it that are decompiled, ``path`` is what they
-    are imported from, ``requirements`` is what its tests need."""
+    """A source distribution. ``packages``: the files and folders in it that are decompiled. ``path``: where they are
+    imported from. ``requirements``: the requirements of its tests."""
 
     name: str
     version: str
@@ -50,10 +50,8 @@ PACKAGES = {
 
 
 def check_package(package: Package, form: str = "source", timeout: float = 600.0, cache: Path = CACHE) -> Report:
-    """Run the package's tests on its sources and on their decompiled form.
-
-    Raises ``subprocess.CalledProcessError`` when pip can't get it.
-    """
+    """Run the package's tests on its sources and on their decompiled form. Raises ``subprocess.CalledProcessError``
+    when pip can't get it."""
     start = time.perf_counter()
     python = _environment(package, cache)
     sources = _sources(package, cache)
@@ -86,7 +84,7 @@ def _sources(package: Package, cache: Path) -> Path:
 
 
 def _environment(package: Package, cache: Path) -> Path:
-    """The Python of a virtual environment with pytest and what the tests need, but without the package."""
+    """Return the Python of a virtual environment with pytest and the tests' requirements, but without the package."""
     folder = cache / f"{package.name}-{platform.python_version()}"
     done = folder / "done"
     if not done.exists():
@@ -118,7 +116,8 @@ def _pytest(package: Package, python: Path, tree: Path, timeout: float) -> Outco
 
 
 def _outcomes(results: ElementTree.Element) -> Outcomes:
-    """By class and test name; a test whose teardown fails as well has two entries, of which the worse one counts."""
+    """Return outcomes by class and test name; a test whose teardown fails as well has two entries: the worse one is
+    used."""
     outcomes: Dict[str, str] = {}
     for case in results.iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"

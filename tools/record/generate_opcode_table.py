@@ -26,7 +26,7 @@ def intrinsics(name: str) -> list[str]:
 
 
 def jumps(opcodes: list[int]) -> list[str]:
-    """Without END_ASYNC_FOR: since 3.14 its argument says where it comes from, but it goes nowhere."""
+    """Return the jumps without END_ASYNC_FOR: since 3.14 its argument is its origin, and it does not jump."""
     return sorted(opcode.opname[i] for i in opcodes if i < 256 and not opcode.opname[i].endswith("END_ASYNC_FOR"))
 
 
@@ -35,14 +35,14 @@ def special_methods() -> list[str]:
 
 
 def common_constants() -> list[str]:
-    """Names of types and functions as they are written, other constants as their ``repr``."""
+    """Return the names of types and functions as written, and other constants as their ``repr``."""
     found = getattr(opcode, "_common_constants", ())
     return [getattr(constant, "__name__", None) or repr(constant) for constant in found]
 
 
 def main() -> None:
     major, minor = sys.version_info[:2]
-    # Opcodes from 256 on exist in the compiler only; a name may be there twice since 3.13 (NOP-like pseudo operations).
+    # Opcodes from 256 on exist in the compiler only; since 3.13 a name may occur twice (NOP-like pseudo operations).
     real = (item for item in opcode.opmap.items() if item[1] < 256)
     opmap = dict(sorted(real, key=lambda item: item[1]))
     binary = [symbol for _, symbol in getattr(opcode, "_nb_ops", ())]

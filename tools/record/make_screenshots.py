@@ -1,10 +1,10 @@
-"""Makes docs/screenshots: each view of the page for four programs, in Chromium.
+"""Make docs/screenshots: each view of the page for four programs, and the source of the tutorial's, in Chromium.
 
     python tools/record/make_screenshots.py                    # runs the examples first (needs PyTorch, takes minutes)
     python tools/record/make_screenshots.py --dumps FOLDER     # FOLDER/<example> are their dumps, with a manifest.json
 
-The source view shows a line that broke a graph or was compiled again, where there is one. Every other program is shown
-dark.
+The source view shows a line that broke a graph or was recompiled, where there is one. Every other program is shown in
+dark mode.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
+from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "src")]
 
-from browser import browser, opened
+from browser import VIEWS, browser, opened
 from dumps import dumped
 
 from depyf.report.model.run import Artifact, Place, Run
@@ -45,12 +47,14 @@ def main() -> None:
             page = Path(scratch, f"{program}.html")
             page.write_text(render_page(run, text_of), encoding="utf-8")
             shoot(chromium, page, addresses(run, text_of), out, program, "dark" if number % 2 else "light")
+        page = run_tutorial(Path(scratch, "tutorial"), arguments.dumps)
+        shoot(chromium, page, {"source": "#source/f0/15"}, out, "tutorial", "light", width=1400, height=760)
     total = sum(path.stat().st_size for path in out.glob("*.png"))
     print(f"{len(list(out.glob('*.png')))} pictures, {total / 1e6:.1f} MB")
 
 
 def run_example(program: str, scratch: Path) -> Path:
-    """Dumps one of the examples, which take the folder as their argument, with caches of its own: all is compiled."""
+    """Dump one of the examples, which take the folder as their argument, with its own caches: all is compiled."""
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(scratch / "cache"), "PYTHONPATH": paths}
     dump = scratch / program
@@ -59,27 +63,40 @@ def run_example(program: str, scratch: Path) -> Path:
     return dump
 
 
+def run_tutorial(folder: Path, dumps: Optional[str]) -> Path:
+    """Write the page of the program at the beginning of docs/tutorial.md."""
+    if dumps and (page := Path(dumps, "tutorial", "index.html")).exists():
+        return page
+    folder.mkdir()
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for name, code in re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)[:2]:
+        (folder / name).write_text(code, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-m", "depyf", "run", "-o", "before", "train.py"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
+    return folder / "before" / "index.html"
+
+
 def addresses(run: Run, text_of: TextOf) -> Dict[str, str]:
-    """Where each view is worth a picture."""
+    """Return the address of each view that is photographed: one that shows something, where the view has many."""
     place = worth_seeing(run)
     function = function_at(run, place)
     before, after = changed_stage(run, text_of)
     changed = next((r for r in run.recompiles), None)
     drawn = function if changed is None else changed.function
+    passes = {"passes": "#passes"} if run.passes else {}
     return {
-        "overview": "#overview",
+        **{view: f"#{view}" for view in VIEWS},
+        **passes,
         "source": f"#source/f{function}/{place[1]}",
-        "breaks": "#breaks",
-        "recompiles": "#recompiles",
-        "guards": "#guards",
         "flow": f"#flow/f{drawn}",
-        "time": "#time",
+        "compilations": f"#compilations/{quote(run.compilations[-1].compile_id, safe='')}",
         "stages": f"#stages/{after.id}?diff={before.id}",
     }
 
 
 def worth_seeing(run: Run) -> Place:
-    """A line in a graph, of a function that has breaks or recompiles if there is one, and in kernels if any is."""
+    """Return a line in a graph, of a function with breaks or recompiles if there is one, and in kernels if any is."""
     troubled = {each.function for each in run.recompiles}
     troubled |= {c.function for c in run.compilations for b in run.breaks if b.compile_id == c.compile_id}
     ids = [c.compile_id for c in run.compilations if c.graph and c.function in troubled]
@@ -90,7 +107,7 @@ def worth_seeing(run: Run) -> Place:
 
 
 def changed_stage(run: Run, text_of: TextOf) -> Tuple[Artifact, Artifact]:
-    """Two neighbouring stages of which the later is the earlier with something changed."""
+    """Return two neighbouring stages of which the later is a changed version of the earlier."""
     graphs = sorted((a for a in with_sides(run).artifacts if a.kind == "graph"), key=lambda a: a.order)
     likeness = {}
     for first in graphs:
@@ -120,9 +137,19 @@ def function_at(run: Run, place: Place) -> int:
     )
 
 
-def shoot(chromium: Any, page: Path, views: Dict[str, str], out: Path, program: str, scheme: str) -> None:
+def shoot(
+    chromium: Any,
+    page: Path,
+    views: Dict[str, str],
+    out: Path,
+    program: str,
+    scheme: str,
+    *,
+    width: int = 1280,
+    height: int = 680,
+) -> None:
     for view, address in views.items():
-        with opened(chromium, page, address, width=1280, height=680, scheme=scheme) as tab:
+        with opened(chromium, page, address, width=width, height=height, scheme=scheme) as tab:
             tab.wait_for_timeout(300)
             tab.screenshot(path=str(out / f"{program}-{view}.png"))
 

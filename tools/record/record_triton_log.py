@@ -1,10 +1,10 @@
-"""Records a TORCH_TRACE log of Inductor compiling for an NVIDIA GPU, on a machine that has none.
+"""Record a TORCH_TRACE log of Inductor compiling for an NVIDIA GPU, on a machine without one.
 
     python tools/record/record_triton_log.py OUTPUT.log       # needs the package triton, and a CPU build of PyTorch
 
-The tests of what depyf makes of Triton kernels and skipped CUDA graphs read such a log (tests/report/logs). Inputs are
-fake tensors on ``cuda``; what PyTorch asks the driver is answered with the figures of an H100; the code that Inductor
-generates is real and complete, but neither compiled nor run.
+The tests of Triton kernels and skipped CUDA graphs read such a log (tests/report/logs). Inputs are fake tensors on
+``cuda``; PyTorch's queries of the driver return the values of an H100; the code that Inductor generates is real and
+complete, but neither compiled nor run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def scaled(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
 
 @contextlib.contextmanager
 def pretended_gpu() -> Iterator[None]:
-    """What PyTorch asks about the device is answered without one."""
+    """Answer PyTorch's queries of the device without one."""
     properties = collections.namedtuple("Properties", H100)(**H100)  # type: ignore[misc]
     interface: Any = get_interface_for_device("cuda")
     torch._C._cuda_getCurrentRawStream = lambda index: 0  # type: ignore[attr-defined]
@@ -109,7 +109,7 @@ def main() -> None:
     with pretended_gpu(), fake_tensor.FakeTensorMode(allow_non_fake_inputs=True):
         x, w = torch.empty(64, 32, device="cuda"), torch.empty(32, 16, device="cuda")
         for function, arguments in ((attention, (x, w)), (scaled, (x, torch.empty(())))):
-            with contextlib.suppress(Exception):  # the kernels are not there to run
+            with contextlib.suppress(Exception):  # the kernels can't run
                 torch.compile(function, mode="reduce-overhead")(*arguments)
     logs = glob.glob(os.path.join(TRACE, "*.log"))
     shutil.copy(logs[0], sys.argv[1])

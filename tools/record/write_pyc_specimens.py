@@ -1,4 +1,4 @@
-"""Compiles tests/bytecode/specimen.py with the Python that runs this, for the tests of the .pyc reader.
+"""Compile tests/bytecode/specimen.py with the running Python, for the tests of the .pyc reader.
 
 python3.8 tools/record/write_pyc_specimens.py       # writes tests/bytecode/pycs/cp38.pyc
 """

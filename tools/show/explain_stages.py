@@ -1,4 +1,4 @@
-"""What every stage of the decompiler makes of one function.
+"""Show the output of every stage of the decompiler for one function.
 
     python tools/show/explain_stages.py heapq:heappush            # any function that `depyf decompile` finds
     python tools/show/explain_stages.py --document FILE --check   # are the stages in a document those of its example?
@@ -27,15 +27,15 @@ from depyf.lift.nodes import LiftedGraph, Node
 from depyf.normal.disassembly import disassembly
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Instr, Op
-from depyf.source.printing.text import unparse
-from depyf.structure.structurer import structure
+from depyf.source.printing.unparsing import unparse
+from depyf.structure.sequences import structure
 from depyf.sweep.targets import find_target
 
 EXAMPLE = "example"
 
 
 def stages(code: CodeType) -> Dict[str, str]:
-    """The output of each stage as text, in the order in which they run."""
+    """Return the output of each stage as text, in the order in which they run."""
     flow = build(lower(code))
     found = {"bytecode": "\n".join(disassembly(code)), "flow": "\n".join(_flow_lines(flow))}
     undo_copies(flow)
@@ -54,7 +54,7 @@ def stages(code: CodeType) -> Dict[str, str]:
 
 def _flow_lines(flow: FlowGraph) -> Iterator[str]:
     for block in flow.blocks.values():
-        yield f"B{block.id}{_guard(block.region)}{' (nobody wrote this return)' if block.implicit else ''}"
+        yield f"B{block.id}{_guard(block.region)}{' (implicit return)' if block.implicit else ''}"
         operations = "; ".join(_operation(instr) for instr in block.ops)
         yield from textwrap.wrap(operations, 110, initial_indent="    ", subsequent_indent="    ")
         yield from _end_of(block)
@@ -100,7 +100,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, ast.expr):
         return _text_of([ast.Expr(value)])
     if is_dataclass(value):
-        # where it was written is seen in the listing
+        # the source span is shown in the listing
         known = [each.name for each in fields(value) if each.name != "span"]
         shown = [name for name in known if getattr(value, name) not in (None, False, (), -1)]
         return f"{type(value).__name__}({', '.join(f'{name}={_shown(getattr(value, name))}' for name in shown)})"
@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
 
 
 class _Placeholders(ast.NodeTransformer):
-    """Puts a name where a node stands that is no syntax yet, such as a function that is not decompiled so far."""
+    """Replaces a node that is not syntax yet, such as a function that is not decompiled so far, by a name."""
 
     def visit(self, node: ast.AST) -> Any:
         if type(node).__module__ in ("ast", "_ast"):
@@ -128,7 +128,7 @@ _BLOCK = re.compile(r"(<!-- stage: (?P<name>\w+) -->\n```\w*\n)(?P<text>.*?)(\n`
 
 
 def explained(document: str) -> str:
-    """``document`` with what the stages make of its example."""
+    """Return ``document`` with the stages of its example."""
     blocks = {match["name"]: match["text"] for match in _BLOCK.finditer(document)}
     module = compile(blocks[EXAMPLE], "<example>", "exec", dont_inherit=True)
     code = next(each for each in module.co_consts if isinstance(each, CodeType))

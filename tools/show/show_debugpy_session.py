@@ -4,8 +4,8 @@
     python tools/show/show_debugpy_session.py aot_eager --autograds-thread
     python tools/show/show_debugpy_session.py eager --listing    # a frame that is not decompiled
 
-The program is tests/programs/stepped.py, the editor tests/support/dap.py: it speaks the Debug Adapter Protocol with
-debugpy. Lines with ``>`` are what the editor asks for.
+The program is tests/programs/stepped.py, the editor tests/support/dap.py: it uses the Debug Adapter Protocol with
+debugpy. Lines with ``>`` are the editor's requests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def show(backend: str, flags: List[str]) -> None:
-    """Go from stop to stop, with a step at the end, and print what the editor asked for and was told."""
+    """Go from stop to stop, with a step at the end, and print the editor's requests and the responses."""
     stops = [LISTING, CAPTURED] if "--listing" in flags else STOPS[backend]
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder).resolve() / "dump"

@@ -1,4 +1,4 @@
-"""Prints what ``find_nonfinite`` finds in each program of tests/programs/nonfinite_programs.py: is it right?
+"""Print what ``find_nonfinite`` finds in each program of tests/programs/nonfinite_programs.py, and whether it is right.
 
 python tools/show/show_nonfinite.py [backend ...]      # default: aot_eager inductor
 """
@@ -30,7 +30,7 @@ def run(program: Any, backend: str, directory: str) -> Any:
 
 
 def is_right(name: str, found: Any) -> Tuple[bool, bool]:
-    """Whether operation, line and direction are those planted, and whether the replay shows it again."""
+    """Return whether operation, line and direction are the planted ones, and whether the replay reproduces it."""
     planted = programs.PLANTED[name]
     if found is None or found.line is None or found.replay is None:
         return False, False

@@ -1,11 +1,11 @@
-"""Print the private names of PyTorch that depyf relies on, with what the installed PyTorch has of them.
+"""Print the private names of PyTorch that depyf relies on, and whether the installed PyTorch has them.
 
     python tools/show/show_private_names.py             # the table; the exit status is 1 if something is missing
-    python tools/show/show_private_names.py --missing   # what is missing, or there although it should not be
+    python tools/show/show_private_names.py --missing   # names that are missing, or exist although they should not
 
-A row says the name, from which release to which one it is expected, whether it is there, what is lost without it, and
-the modules of depyf that use it. A new PyTorch shows in one run what it has renamed: rows that are ``MISSING``. A name
-that came back or stayed is ``early`` or ``late``: its row is to be corrected (``dynamo/hooks/private_names.py``).
+A row has the name, the releases in which it is expected, whether it exists, what is lost without it, and the modules of
+depyf that use it. With a new PyTorch, rows that are ``MISSING`` show what it has renamed. A name that exists outside of
+its releases is ``early`` or ``late``: its row must be corrected (``dynamo/hooks/private_names.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from depyf.dynamo.hooks.torch_names import PrivateName, torch_version  # noqa: E
 
 
 def users() -> Dict[str, List[str]]:
-    """The modules under ``dynamo/`` that use each constant of the table."""
+    """Return the modules under ``dynamo/`` that use each constant of the table."""
     found: Dict[str, List[str]] = {constant: [] for constant, _ in table()}
     folder = ROOT / "src" / "depyf" / "dynamo"
     for path in sorted(folder.rglob("*.py")):
@@ -35,10 +35,8 @@ def users() -> Dict[str, List[str]]:
 
 
 def state_of(row: PrivateName, version: str) -> str:
-    """Whether what the table says is so: ``there``, ``not there``, ``MISSING``, ``early`` or ``late``.
-
-    A word in a text may be there for other reasons: it is never early or late.
-    """
+    """Return whether the row is right: ``there``, ``not there``, ``MISSING``, ``early`` or ``late``. A word in a text
+    may exist for other reasons: it is never early or late."""
     expected = row.is_expected(version)
     if row.resolves():
         return "there" if expected or row.in_text else ("late" if row.until else "early")

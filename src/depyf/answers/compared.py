@@ -6,6 +6,10 @@ import html
 from dataclasses import dataclass, field
 from typing import Iterator, List, Optional, Tuple
 
+from depyf.answers.bisected import Bisected
+from depyf.answers.consoles import in_console
+from depyf.answers.happening import counted
+
 EAGER, DYNAMO, AOT, DECOMPOSITIONS, BACKEND = "eager", "Dynamo", "AOTAutograd", "decompositions", "the backend"
 """What runs in plain Python, and the stages of a compilation in their order; the last one is called by its name."""
 
@@ -96,7 +100,8 @@ class Compared:
     ``stages`` has the run of the backend first, then, if that differs, those of the stages before it, in their order.
     ``stage`` is the first stage whose results differ (None: all is as in eager mode, within what rounding explains, or
     nothing was compared).
-    ``culprit`` is the first operation that does, where it was found. ``notes`` say what limits the answer.
+    ``culprit`` is the first operation that does, where it was found. ``bisected`` is what PyTorch's bisector says, if
+    it was asked. ``notes`` say what limits the answer.
     """
 
     function: str
@@ -105,6 +110,7 @@ class Compared:
     stage: Optional[str] = None
     culprit: Optional[Culprit] = None
     notes: Tuple[str, ...] = ()
+    bisected: Optional[Bisected] = None
 
     @property
     def same(self) -> bool:
@@ -117,6 +123,8 @@ class Compared:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    _repr_pretty_ = in_console
+
     def _repr_html_(self) -> str:
         return _table(self)
 
@@ -124,7 +132,7 @@ class Compared:
 def _verdict(answer: Compared) -> str:
     run = answer.stages[0] if answer.stages else None
     if answer.same and run is not None:
-        return f"{answer.backend} computes what eager mode does ({len(run.values)} values compared)"
+        return f"{answer.backend} computes what eager mode does ({counted(len(run.values), 'value')} compared)"
     if answer.stage is None:
         return "nothing was compared"
     if run is not None and run.error and not run.values:
@@ -151,6 +159,8 @@ def _lines(answer: Compared) -> Iterator[str]:
         if culprit.script:
             what = "to reproduce it" if culprit.reproduces else "its graph and inputs, without what is noted below"
             yield f"    {what}: python {culprit.script}"
+    if answer.bisected is not None:
+        yield f"  {answer.bisected}"
     for stage in _in_order(answer):
         as_eager = "as eager mode" if stage.values else "it runs"
         words = as_eager if stage.right else stage.error or f"{len(stage.wrong)} of {len(stage.values)} differ"
@@ -202,7 +212,8 @@ def _table(answer: Compared) -> str:
         found = f"<table>{cells}</table>"
     head = "".join(f"<th>{text}</th>" for text in ("stage", "value", "error of eager", "error of compiled", ""))
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in answer.notes)
+    said = (*answer.notes, *([] if answer.bisected is None else [str(answer.bisected)]))
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in said)
     return (
         f"<p><code>{html.escape(answer.function)}</code>: {html.escape(_verdict(answer))}</p>{found}"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")

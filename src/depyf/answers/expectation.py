@@ -13,9 +13,6 @@ __tracebackhide__ = True  # pytest shows the lines of the test alone
 Number = Union[int, range]
 """What may be expected: exactly so many, or one of a range."""
 
-SKIPPED = "skipped"
-"""The cause of fallbacks in which there was nothing to compile: they are not counted (docs/glossary.md)."""
-
 WORDS: Mapping[str, str] = {"breaks": BREAK, "recompiles": RECOMPILE, "graphs": "graph", "fallbacks": FALLBACK}
 """What is counted, by the name of its number."""
 NAMES = tuple(WORDS)
@@ -60,7 +57,7 @@ class Counted:
     def relevant(self, name: str) -> List[Happening]:
         """Return what counts under this name; a graph break once for each compilation that came to it."""
         kind = WORDS[name]
-        return [each for each in self.happened if each.kind == kind and each.cause != (SKIPPED,)]
+        return [each for each in self.happened if each.kind == kind]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -92,7 +89,7 @@ class Counted:
 
 
 def described(happened: Sequence[Happening]) -> Iterator[str]:
-    """Lines about each of them: what it is, the stack with the lines of the source, what avoids it."""
+    """Yield lines about each event: its kind, the stack with the lines of the source, how to avoid it."""
     for each in happened:
         yield ""
         yield str(each)

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import html
+import shlex
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Tuple
+
+from depyf.answers.bisected import Bisected
+from depyf.answers.consoles import in_console
+from depyf.answers.happening import counted
+
+_PYTHON = "python"
 
 
 @dataclass(frozen=True)
@@ -14,7 +21,8 @@ class Extracted:
     ``graph`` is what was extracted, ``path`` the script, ``values`` the file of saved values beside it (None where they
     are made up). ``runs`` says whether the script ended well when it was run in a process of its own: it runs, and its
     compiled results are the eager ones (None: it was not tried); ``output`` is what it printed. ``notes`` say what is
-    not as it was in the program.
+    not as it was in the program. ``bisected`` is what PyTorch's bisector says of a script that does not end well, if it
+    was asked.
     """
 
     graph: str
@@ -23,12 +31,27 @@ class Extracted:
     runs: Optional[bool] = None
     output: str = field(default="", repr=False)
     notes: Tuple[str, ...] = ()
+    bisected: Optional[Bisected] = None
+
+    @property
+    def bisect_command(self) -> str:
+        """The command with which PyTorch names the part of the compiler that makes the script fail. The bisector
+        deletes the whole cache directory at its end: hence one of its own."""
+        bisector = f"{_PYTHON} -m torch._inductor.compiler_bisector run"
+        return f"TORCHINDUCTOR_CACHE_DIR=$(mktemp -d) {bisector} {_PYTHON} {shlex.quote(self.path)}"
+
+    @property
+    def minify_command(self) -> str:
+        """The command with which PyTorch makes a smaller graph that still fails to compile."""
+        return f"TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2 {_PYTHON} {shlex.quote(self.path)}"
 
     def __fspath__(self) -> str:
         return self.path
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    _repr_pretty_ = in_console
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -42,10 +65,12 @@ def _lines(answer: Extracted) -> Iterator[str]:
         yield "  not run yet"
     else:
         if answer.runs:
-            count = sum(line.startswith("    same") for line in answer.output.splitlines())
-            yield f"  checked in a process of its own: it runs, and gives the same compiled as eagerly ({count} values)"
+            same = counted(sum(line.startswith("    same") for line in answer.output.splitlines()), "value")
+            yield f"  checked in a process of its own: it runs, and gives the same compiled as eagerly ({same})"
         else:
             yield "  checked in a process of its own: it does NOT run correctly by itself"
             yield from (f"    {line}" for line in answer.output.splitlines()[-12:])
+            yield f"  {answer.bisected or f'which part of the compiler does it: {answer.bisect_command}'}"
+            yield f"  a smaller graph, where it fails to compile: {answer.minify_command}"
     for note in answer.notes:
         yield f"  note: {note}"

@@ -28,7 +28,7 @@ def normalized(graph_id: str) -> str:
 
 
 def id_in_dump(directory: str, graph_id: str) -> str:
-    """Return the id that ``graph_id`` is in a dump: of a file that is no graph, the compile id that stands in it."""
+    """Return the id of ``graph_id`` in a dump; for a file that is not a graph, the compile id in it."""
     name = os.path.basename(graph_id.strip())
     if file_names.is_of_a_function(name) and os.path.isfile(os.path.join(directory, name)):
         found = re.search(r"compile id (\S+)", read_text(os.path.join(directory, name), follow=False))

@@ -35,26 +35,24 @@ class Happening:
     stack: Tuple[Tuple[str, int, str], ...] = field(default=(), repr=False, compare=False)
 
     def __str__(self) -> str:
-        """One line: ``recompile f [0/1] train.py:12: n is 4, and was compiled for 3``."""
+        """Return one line: ``recompile f [0/1] train.py:12: n is 4, and was compiled for 3``."""
         number = "" if self.compile_id is None else f" [{self.compile_id}]"
         where = "" if self.place is None else f" {shortened(self.place[0])}:{self.place[1]}"
         return " ".join(f"{self.kind} {self.function}{number}{where}: {self.words}".split())
 
 
 def shortened(path: str) -> str:
-    """``path`` from the current directory on, where it lies below it."""
+    """Return ``path`` relative to the current directory if it is below it."""
     try:
         relative = os.path.relpath(path)
-    except synchronous(OSError, ValueError):  # the directory is gone, or another drive
+    except synchronous(OSError, ValueError):  # the directory was deleted, or is on another drive
         return path
     return path if relative.startswith("..") else relative
 
 
 def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
-    """Lines for the end: how many of each kind, and the places with most of them, each with what avoids it.
-
-    ``compiled`` says whether anything was compiled at all.
-    """
+    """Yield lines for the end: how many of each kind, and the places with most of them, each with how to avoid it.
+    ``compiled`` is whether anything was compiled at all."""
     if not compiled:
         yield "depyf watched: nothing was compiled"
         return
@@ -70,11 +68,11 @@ def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
 
 
 def _counted(alike: Sequence[Happening], kind: str) -> str:
-    """The number of these, which are of one kind: graph breaks as docs/glossary.md defines them."""
+    """Return the number of events of one kind: graph breaks as docs/glossary.md defines them."""
     number = len({each.cause for each in alike}) if kind == BREAK else len(alike)
     return counted(number, kind) + (f" (met in {len(alike)} compilations)" if len(alike) > number else "")
 
 
 def counted(count: int, word: str) -> str:
-    """``1 call``, ``2 calls``."""
+    """Return ``1 call``, ``2 calls``."""
     return f"{count} {word}{'' if count == 1 else 's'}"

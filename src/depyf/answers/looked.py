@@ -1,4 +1,4 @@
-"""How much was looked at, and what was not: who says that nothing was found says how far that goes."""
+"""How much was checked, and what was not: the extent of a finding, or of its absence."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Looked:
 
     @property
     def left_out(self) -> Iterator[str]:
-        """What it has not looked at."""
+        """Return what was not checked."""
         for why, count in self.missed.items():
             yield f"not observed: {counted(count, 'call')} {why}"
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
+from depyf.answers.consoles import in_console
 from depyf.answers.graph_ids import id_in_dump
 from depyf.answers.happening import counted
 from depyf.diagnosis.guard_advice import GuardCause
@@ -59,12 +60,14 @@ class Entry:
     def __str__(self) -> str:
         return "\n".join(_all_of(self))
 
+    _repr_pretty_ = in_console
+
     def _repr_html_(self) -> str:
         return f"<table>{_HEAD}<tbody>{''.join(_rows(self))}</tbody></table>"
 
 
 def nearest_first(entries: Iterable[Entry]) -> List[Entry]:
-    """The entry that would run, then those that the call misses by the least; for another object or class, last."""
+    """Return the entry that would run, then those missed by the fewest guards; for another object or class, last."""
 
     def distance(each: Entry) -> Tuple[bool, bool, bool, int, int]:
         is_for_another = any(guard.explanation.cause in _FOR_ANOTHER for guard in each.failed)
@@ -126,12 +129,15 @@ class Why:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    _repr_pretty_ = in_console
+
     def _repr_html_(self) -> str:
         return _table(self)
 
 
 def _is_called(entry: Entry, wanted: Union[str, int]) -> bool:
-    """Whether an id, as ``graph_ids`` normalizes it, names this entry. A stage of a graph makes no difference."""
+    """Return whether an id, as ``graph_ids`` normalizes it, is that of this entry. A stage of a graph makes no
+    difference."""
     if isinstance(wanted, int):
         return f"__compiled_fn_{wanted}" in entry.graphs
     generation = re.sub(r"#\d+", "", wanted)  # of the page, which numbers what a reset repeats
@@ -140,13 +146,13 @@ def _is_called(entry: Entry, wanted: Union[str, int]) -> bool:
 
 
 def _listed(entries: Sequence[Entry]) -> str:
-    """The ids that would work."""
+    """Return the valid ids as text."""
     graphs = [f" ({', '.join(each.graphs)})" if each.compile_id and each.graphs else "" for each in entries]
     return ", ".join(f"{each.name}{names}" for each, names in zip(entries, graphs))
 
 
 def _all_of(entry: Entry) -> Iterator[str]:
-    """The lines for one entry, with all guards that fail."""
+    """Yield the lines for one entry, with all guards that fail."""
     graphs = f" ({', '.join(entry.graphs)})" if entry.compile_id and entry.graphs else ""
     if entry.hit or entry.note:
         yield f"{entry.name}{graphs}: {_without_guards(entry)}"
@@ -191,7 +197,7 @@ def _lines(answer: Why) -> Iterator[str]:
 
 
 def _others(entry: Entry) -> Iterator[str]:
-    """What else does not hold, after the first: two guards by their words, the rest as a number."""
+    """Yield the other failing guards, after the first: two guards by their words, the rest as a number."""
     others = entry.failed[1:]
     if others:
         more = f"; and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""

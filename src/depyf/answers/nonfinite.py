@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
 
+from depyf.answers.consoles import in_console
 from depyf.answers.happening import shortened
 from depyf.answers.looked import Looked
 
@@ -56,7 +57,7 @@ class TensorFacts:
 
 @dataclass(frozen=True)
 class Step:
-    """Another place on the way of a value: what happens there, in words, the operation, and the user's line."""
+    """Another place on the path of a value: what happens there, in words, the operation, and the user's line."""
 
     words: str
     operation: str = ""
@@ -108,6 +109,8 @@ class NonFinite:
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    _repr_pretty_ = in_console
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(label)}</td><td><code>{html.escape(text)}</code></td></tr>"
@@ -117,7 +120,7 @@ class NonFinite:
 
 
 def summary(found: Tuple[NonFinite, ...], looked: Looked) -> str:
-    """All of them as text; when there are none, how far that goes."""
+    """Return all findings as text; if there are none, what was checked."""
     if found:
         return "\n".join(str(each) for each in found)
     first = f"no value that is not finite was made: {looked.extent}" if looked else looked.extent

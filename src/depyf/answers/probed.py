@@ -6,6 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.answers.consoles import in_console
 from depyf.answers.happening import counted
 from depyf.answers.nonfinite import Line, TensorFacts
 
@@ -76,6 +77,8 @@ class ProbedValues:
                 yield f"  {self.problems[asked]}"
         for note in self.notes:
             yield f"note: {note}"
+
+    _repr_pretty_ = in_console
 
     def _repr_html_(self) -> str:
         rows = []

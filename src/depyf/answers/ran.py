@@ -1,7 +1,7 @@
 """What ran, in which order: the data of a ``trace``.
 
-Events stand in the order in which they began; what ran inside of another thing is in its ``inside``. A sequence that
-came several times in a row is there once, as ``Repeated``, with the times of all its turns in its events.
+Events are in the order of their starts; what ran inside of another thing is in its ``inside``. A sequence that occurred
+several times in a row is listed once, as ``Repeated``, with the times of all its iterations in its events.
 """
 
 from __future__ import annotations

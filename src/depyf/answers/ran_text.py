@@ -24,7 +24,7 @@ class _Line(NamedTuple):
 
 
 def text_of(answer: WhatRan) -> str:
-    """All of it; when there are many lines, the first and the last ones."""
+    """Return all lines; if there are many, the first and the last ones."""
     lines = [_summary(answer)]
     for number, thread in enumerate(answer.threads):
         if len(answer.threads) > 1:
@@ -38,7 +38,7 @@ def text_of(answer: WhatRan) -> str:
 
 
 def html_of(answer: WhatRan) -> str:
-    """The same as a table."""
+    """Return a table of the lines."""
     rows: List[str] = []
     for thread in answer.threads:
         if len(answer.threads) > 1:
@@ -56,7 +56,7 @@ def html_of(answer: WhatRan) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """A time with its unit, three digits; empty for None."""
+    """Return a time with its unit, three digits; empty for None."""
     if seconds is None:
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):

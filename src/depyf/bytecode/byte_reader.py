@@ -69,7 +69,7 @@ class ByteReader:
         try:
             return float(text)
         except synchronous(ValueError):
-            self.fail(f"{text!r} is no number")
+            self.fail(f"{text!r} is not a number")
 
     def double(self) -> float:
         number: float = struct.unpack("<d", self.take(8))[0]

@@ -7,7 +7,7 @@ import functools
 import inspect
 import operator
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Tuple, TypeVar, Union
 
 from depyf.bytecode.opcode_table import Version, running_version, table_for
 from depyf.quick_dataclass import dataclass
@@ -74,6 +74,24 @@ Code = Union[CodeType, PortableCode]
 def is_code(value: object) -> TypeGuard[Code]:
     """Return whether ``value`` is a code object of any version."""
     return isinstance(value, (CodeType, PortableCode))
+
+
+AnyCode = TypeVar("AnyCode", bound=Code)
+
+
+def nested_codes(code: AnyCode) -> Iterator[AnyCode]:
+    """Yield ``code`` and every code object inside it, outer ones first."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            yield from nested_codes(constant)
+
+
+def parameter_names(code: Code) -> Tuple[str, ...]:
+    """Return the names of all parameters, in the order of ``co_varnames``: ``*args`` and ``**kwargs`` come last."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[:count]
 
 
 _KIND_FLAGS = (
@@ -148,10 +166,8 @@ def may_bind_globals(code: Code) -> bool:
 
 def docstring(code: Code) -> Optional[str]:
     """Return ``__doc__`` of a function with this code; ``None`` for comprehensions, classes and modules. A lambda has
-    one only in handmade bytecode.
-
-    Before 3.14 it is the first constant, whenever that is a string; since then a flag says so.
-    """
+    one only in handmade bytecode. Before 3.14 it is the first constant, whenever that is a string; since then a flag
+    marks it."""
     if (
         (code.co_name.startswith("<") and code.co_name != "<lambda>")
         or not code.co_flags & inspect.CO_OPTIMIZED

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
+import functools
+from typing import AbstractSet, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code, check_facts, version_of
-from depyf.bytecode.lines import Span, spans_of_units
+from depyf.bytecode.lines import Span, positions_of_units, spans_of_units
 from depyf.bytecode.opcode_table import OpcodeTable, Version, table_for
 from depyf.quick_dataclass import dataclass
 
@@ -51,6 +52,8 @@ class Decoded:
     table: OpcodeTable
     instructions: Tuple[Instruction, ...]
     exceptions: Tuple[ExceptionRange, ...]
+    names: FrozenSet[str]
+    """Those of the instructions, and perhaps more."""
 
 
 def decode(code: Code) -> Decoded:
@@ -60,51 +63,114 @@ def decode(code: Code) -> Decoded:
     """
     check_facts(code)
     table = table_for(version_of(code))
-    instructions = tuple(_decode_instructions(code, table))
-    starts = {instruction.offset for instruction in instructions}
+    instructions, targets = _decode_instructions(code, table)
+    exceptions = tuple(_decode_exception_table(code)) if table.version >= (3, 11) else ()
+    if targets or exceptions:
+        starts = {instruction.offset for instruction in instructions}
+        if not starts.issuperset(targets):
+            _refuse_jump(code, instructions, starts)
+        _check_exception_ranges(code, exceptions, starts)
+    kinds = _kinds(table.version)
+    names = frozenset([kinds[opcode].name for opcode in set(code.co_code[::2]) if opcode in kinds])
+    return Decoded(code, table.version, table, instructions, exceptions, names)
+
+
+def _refuse_jump(code: Code, instructions: Sequence[Instruction], starts: AbstractSet[int]) -> None:
     for instruction in instructions:
         if instruction.target is not None and instruction.target not in starts:
             raise ValueError(
                 f"{code.co_name}: jump at offset {instruction.offset} to {instruction.target}, "
                 "where no instruction starts"
             )
-    exceptions = tuple(_decode_exception_table(code)) if table.version >= (3, 11) else ()
-    _check_exception_ranges(code, exceptions, starts)
-    return Decoded(code, table.version, table, instructions, exceptions)
 
 
-def _decode_instructions(code: Code, table: OpcodeTable) -> Iterator[Instruction]:
+def _decode_instructions(code: Code, table: OpcodeTable) -> Tuple[Tuple[Instruction, ...], List[int]]:
+    """Return the instructions, and the targets of those that jump."""
+    found: List[Instruction] = []
+    targets: List[int] = []
     raw = code.co_code
-    names, caches = table.names, table.caches
-    scale = 2 if table.version >= (3, 10) else 1
-    extended = table.opcodes["EXTENDED_ARG"]
-    spans = spans_of_units(code)
-    offset, start, prefix = 0, -1, 0
-    while offset < len(raw):
-        if start < 0:
-            start = offset
-        opcode, arg = raw[offset], raw[offset + 1] | prefix
-        offset += 2
-        if opcode == extended:
-            prefix = arg << 8
-            if arg > _LARGEST_PREFIX or offset == len(raw):
-                raise ValueError(f"{code.co_name}: the prefixes at offset {start} make no argument of 32 bits")
-            continue
-        try:
-            name = names[opcode]
-        except KeyError:
-            raise ValueError(f"{code.co_name}: unknown opcode {opcode} at offset {offset - 2}") from None
-        end = offset + 2 * caches.get(name, 0)
-        if end > len(raw):
-            raise ValueError(f"{code.co_name}: {name} at offset {offset - 2} has its inline caches cut off")
+    kinds, size = _kinds(table.version), len(raw)
+    positions = positions_of_units(code)
+    spans = spans_of_units(code) if positions is None else []
+    span: Optional[Span]
+    new = tuple.__new__
+    offset = start = prefix = 0
+    while offset < size:
+        kind = kinds.get(raw[offset])
+        if kind is None:
+            raise ValueError(f"{code.co_name}: unknown opcode {raw[offset]} at offset {offset}")
+        name, length, jump, has_argument = kind
+        arg = raw[offset + 1] | prefix if has_argument else 0
+        offset += length
         target = None
+        if jump is not None:
+            if jump is _PREFIX:
+                prefix = arg << 8
+                if arg > _LARGEST_PREFIX or offset == size:
+                    raise ValueError(
+                        f"{code.co_name}: the prefixes at offset {start} form no argument of at most 32 bits"
+                    )
+                continue
+            target = jump.scale * arg + (offset if jump.relative else 0)
+            targets.append(target)
+        if positions is None:
+            span = spans[start >> 1]
+        else:
+            line, end_line, column, end_column = positions[start >> 1]
+            span = None if line is None else new(Span, (line, column, end_line, end_column))
+        found.append(new(Instruction, (start, offset, name, arg, target, span)))
+        start, prefix = offset, 0
+    if offset > size:
+        raise ValueError(f"{code.co_name}: {name} at offset {found[-1].offset} has truncated inline caches")
+    return tuple(found), targets
+
+
+class _Jump(NamedTuple):
+    """How the argument of a jump gives its target: so many bytes a unit, from the end of the instruction or from the
+    beginning of the code."""
+
+    scale: int
+    relative: bool
+
+
+_PREFIX = _Jump(0, False)
+"""In place of the jump of EXTENDED_ARG, which is no instruction of its own."""
+
+
+class _Kind(NamedTuple):
+    """Facts for decoding one opcode; ``length`` is that of the instruction in bytes, with its inline caches."""
+
+    name: str
+    length: int
+    jump: Optional[_Jump]
+    has_argument: bool
+
+
+@functools.lru_cache(maxsize=None)
+def _kinds(version: Version) -> Dict[int, _Kind]:
+    """Return the facts for decoding by opcode."""
+    table = table_for(version)
+    scale = 2 if version >= (3, 10) else 1
+
+    def jump(name: str) -> Optional[_Jump]:
+        if name == "EXTENDED_ARG":
+            return _PREFIX
         if name in table.relative_jumps:
-            delta = arg * scale
-            target = end - delta if "BACKWARD" in name else end + delta
-        elif name in table.absolute_jumps:
-            target = arg * scale
-        yield Instruction(start, end, name, arg if opcode >= table.have_argument else 0, target, spans[start // 2])
-        offset, start, prefix = end, -1, 0
+            return _Jump(-scale if "BACKWARD" in name else scale, True)
+        return _Jump(scale, False) if name in table.absolute_jumps else None
+
+    return {
+        opcode: _Kind(name, 2 + 2 * table.caches.get(name, 0), jump(name), opcode >= table.have_argument)
+        for opcode, name in table.names.items()
+    }
+
+
+_READS_CONSTANT = frozenset(("LOAD_CONST", "RETURN_CONST", "KW_NAMES"))
+
+
+def constants_read(code: Code) -> Set[int]:
+    """Return the indices of the constants that instructions of ``code`` read. Raises ``ValueError`` as ``decode``."""
+    return {each.arg for each in decode(code).instructions if each.name in _READS_CONSTANT}
 
 
 def line_of_offset(code: Code) -> Dict[int, int]:

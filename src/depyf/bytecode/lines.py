@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from depyf.bytecode.code import Code, PortableCode, version_of
+from depyf.lazy_pattern import re_compile
 
 LineRange = Tuple[int, int, Optional[int]]
 """First byte offset, byte offset behind the last, line (``None``: the compiler gave none)."""
@@ -20,18 +21,51 @@ class Span(NamedTuple):
     end_column: Optional[int]
 
 
+_new = tuple.__new__
+"""Makes a named tuple at half the cost of a call of its class."""
+
 SpanRange = Tuple[int, int, Optional[Span]]
 """First byte offset, byte offset behind the last, span (``None``: the compiler gave none)."""
 
 
 def spans_of_units(code: Code) -> List[Optional[Span]]:
     """Return the span of each code unit (two bytes); ``None`` where the compiler gave none."""
-    spans: List[Optional[Span]] = [None] * (len(code.co_code) // 2 + 1)
+    count = len(code.co_code) // 2 + 1
+    spans: List[Optional[Span]] = []
+    if version_of(code) >= (3, 11):
+        for length, span in _locations(code):
+            spans += (span,) * length
+        spans += (None,) * (count - len(spans))
+        return spans[:count]
+    spans = [None] * count
     for start, end, span in span_ranges(code):
         first, last = start // 2, min(end // 2, len(spans))
         if span is not None and first < last:
             spans[first:last] = [span] * (last - first)
     return spans
+
+
+Position = Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]
+"""Line, last line, column, last column."""
+
+_VARINT = rb"[\x40-\x7f]{0,5}[\x00-\x3f]"
+_WELL_FORMED = re_compile(
+    rb"(?:[\x80-\xcf][\x00-\x7f]|[\xd0-\xe7][\x00-\x7f]{2}|[\xe8-\xef]V|[\xf0-\xf7]V{4}|[\xf8-\xff])*".replace(
+        b"V", b"(?:" + _VARINT + b")"
+    )
+)
+"""A whole line table of 3.11 or later."""
+
+
+def positions_of_units(code: Code) -> Optional[List[Position]]:
+    """Return the position of each code unit as the interpreter reads it, at a fraction of the cost of
+    ``spans_of_units``; ``None`` where it can't, or its reader may read beyond the end of the table."""
+    if version_of(code) < (3, 11) or isinstance(code, PortableCode) or not _WELL_FORMED.fullmatch(code.co_linetable):
+        return None
+    positions: List[Position] = list(code.co_positions())
+    missing = len(code.co_code) // 2 + 1 - len(positions)
+    positions += [(None, None, None, None)] * missing
+    return positions
 
 
 def line_ranges(code: Code) -> Iterator[LineRange]:
@@ -44,7 +78,7 @@ def span_ranges(code: Code) -> Iterator[SpanRange]:
     """Yield the entries of the line table of ``code`` as spans, in order of offsets."""
     version = version_of(code)
     if version >= (3, 11):
-        return _locations(code)
+        return _with_offsets(_locations(code))
     if version >= (3, 10):
         return _without_columns(_line_deltas(code.co_linetable, code.co_firstlineno))
     # The running interpreter's own code objects call the table by its old name.
@@ -57,15 +91,26 @@ def _without_columns(ranges: Iterator[LineRange]) -> Iterator[SpanRange]:
         yield start, end, None if line is None else Span(line, None, line, None)
 
 
-def _locations(code: Code) -> Iterator[SpanRange]:
-    """Decode the format of CPython 3.11's Objects/locations.md."""
-    table, line = code.co_linetable, code.co_firstlineno
-    position, offset = 0, 0
+def _with_offsets(ranges: Iterable[Tuple[int, Optional[Span]]]) -> Iterator[SpanRange]:
+    offset = 0
+    for length, span in ranges:
+        yield offset, offset + 2 * length, span
+        offset += 2 * length
+
+
+def _locations(code: Code) -> List[Tuple[int, Optional[Span]]]:
+    """Decode the format of CPython 3.11's Objects/locations.md: return numbers of code units with their span."""
+    found: List[Tuple[int, Optional[Span]]] = []
+    size, line = len(code.co_linetable), code.co_firstlineno
+    table, position = code.co_linetable + b"\0\0", 0  # columns that are missing at its end are 0
 
     def number() -> int:
         nonlocal position
+        if position < size and table[position] < 64:
+            position += 1
+            return table[position - 1]
         value = shift = 0
-        while position < len(table) and shift < 36:
+        while position < size and shift < 36:
             byte = table[position]
             position += 1
             value |= (byte & 63) << shift
@@ -78,20 +123,17 @@ def _locations(code: Code) -> Iterator[SpanRange]:
         value = number()
         return -(value >> 1) if value & 1 else value >> 1
 
-    while position < len(table):
+    while position < size:
         first = table[position]
         position += 1
-        kind, length = first >> 3 & 15, 2 * ((first & 7) + 1)
-        span: Optional[Span] = None
+        kind = first >> 3 & 15
         if kind <= 9:  # short forms: same line, one more byte of columns
-            columns = table[position : position + 1] or b"\0"
-            column = kind << 3 | columns[0] >> 4
-            span = Span(line, column, line, column + (columns[0] & 15))
+            column = kind << 3 | table[position] >> 4
+            span: Optional[Span] = _new(Span, (line, column, line, column + (table[position] & 15)))
             position += 1
         elif kind <= 12:  # one-line forms: line delta in the kind, two bytes of columns
             line += kind - 10
-            columns = table[position : position + 2].ljust(2, b"\0")
-            span = Span(line, columns[0], line, columns[1])
+            span = _new(Span, (line, table[position], line, table[position + 1]))
             position += 2
         elif kind == 13:
             line += signed()
@@ -101,8 +143,10 @@ def _locations(code: Code) -> Iterator[SpanRange]:
             end_line, first_column, end_column = line + number(), number() - 1, number() - 1
             known = first_column >= 0 and end_column >= 0
             span = Span(line, first_column if known else None, end_line, end_column if known else None)
-        yield offset, offset + length, span
-        offset += length
+        else:
+            span = None
+        found.append(((first & 7) + 1, span))
+    return found
 
 
 def _line_deltas(table: bytes, line: int) -> Iterator[LineRange]:

@@ -150,7 +150,7 @@ class _Reader(ByteReader):
 
     def check_count(self) -> None:
         if self.count > self.most:
-            self.fail("the objects, written out, would be far too many for so few bytes")
+            self.fail("the data describes far too many objects for its size")
 
     def present(self, found: object) -> object:
         if found is _ABSENT:
@@ -188,11 +188,11 @@ class _Reader(ByteReader):
             pairs.append((key, self.present((yield))))
 
     def frozendict(self) -> Parts:
-        """Python 3.15 has the type; earlier versions have no replacement."""
+        """Read a frozendict, a type of Python 3.15. Fail if this Python lacks it."""
         found = yield from self.mapping()
         make: Optional[Callable[[Any], Any]] = getattr(builtins, "frozendict", None)
         if make is None:
-            self.fail("a frozendict, which this Python does not have")
+            self.fail("a frozendict, a type that this Python lacks")
         return self.hashed((), lambda: make(found))
 
     def slice(self) -> Parts:
@@ -204,7 +204,7 @@ class _Reader(ByteReader):
         return self.code_with_locals_plus() if self.version >= (3, 11) else self.code_with_names()
 
     def code_with_names(self) -> Parts:
-        """3.8 to 3.10: local, free and cell variables apart; no qualified name, no exception table."""
+        """Read a code object of 3.8 to 3.10: separate local, free and cell variables, no exception table."""
         arguments = (self.int32(), self.int32(), self.int32())
         local_count, stack_size, flags = self.int32(), self.int32(), self.int32()
         raw, constants, names = (
@@ -225,7 +225,7 @@ class _Reader(ByteReader):
         )  # fmt: skip
 
     def code_with_locals_plus(self) -> Parts:
-        """Since 3.11: all variables in one tuple, with a byte for each that says what it is."""
+        """Read a code object of 3.11 and later: all variables in one tuple, with a byte for the kind of each."""
         arguments = (self.int32(), self.int32(), self.int32())
         stack_size, flags = self.int32(), self.int32()
         raw, constants, names = (
@@ -242,13 +242,13 @@ class _Reader(ByteReader):
         )
         lines, exceptions = (yield from self.typed(bytes)), (yield from self.typed(bytes))
         if len(variables) != len(kinds):
-            self.fail(f"{name} has {len(variables)} variables and says of {len(kinds)} what they are")
+            self.fail(f"{name} has {len(variables)} variables, and kinds for {len(kinds)} of them")
         local, cell, free = (
             tuple(variable for variable, kind in zip(variables, kinds) if kind & bit) for bit in (_LOCAL, _CELL, _FREE)
         )
         apart = tuple(variable for variable, kind in zip(variables, kinds) if kind & (_LOCAL | _CELL) == _CELL)
         if variables != (*local, *apart, *free):
-            self.fail(f"the variables of {name} are out of order, or are of no kind")
+            self.fail(f"the variables of {name} are out of order, or of an unknown kind")
         return self.checked(
             PortableCode(
                 self.version, *arguments, len(local), stack_size, flags, raw, constants, names, local, free, cell,
@@ -272,7 +272,7 @@ class _Reader(ByteReader):
     def names(self) -> Parts:
         found = yield from self.typed(tuple)
         if not all(type(name) is str for name in found):
-            self.fail("a name in a code object is no string")
+            self.fail("a name in a code object is not a string")
         return found
 
 

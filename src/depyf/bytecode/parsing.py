@@ -32,11 +32,9 @@ def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
 def parse(text: str, mode: str = "exec") -> object:
-    """Return what ``ast.parse(text, mode=mode)`` returns, and raise what it raises.
-
-    Where that is not safe, wait (0.2 s at most) until no other thread is inside ``ast.parse``, and retry where another
-    one interfered. A program that calls ``compile`` with ``ast.PyCF_ONLY_AST`` by itself is not seen.
-    """
+    """Return what ``ast.parse(text, mode=mode)`` returns, and raise what it raises. Where that is not safe, block (0.2
+    s at most) until no other thread is inside ``ast.parse``, and retry where another one interfered. A program that
+    calls ``compile`` with ``ast.PyCF_ONLY_AST`` by itself is not seen."""
     if not NOT_SAFE:
         return ast.parse(text, mode=mode)
     for attempt in range(_ATTEMPTS):

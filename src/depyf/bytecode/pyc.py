@@ -51,7 +51,7 @@ def is_pyc(data: bytes) -> bool:
 def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
     """Parse the bytes ``data`` of a ``.pyc`` file; ``name`` is for messages. Raises ``PycError``."""
     if len(data) < 4:
-        raise PycError(f"{name}: {len(data)} bytes are no .pyc file")
+        raise PycError(f"{name}: {len(data)} bytes are not a .pyc file")
     version = _versions().get(data[:4])
     if version is None:
         raise PycError(f"{name}: {_foreign(data[:4])}")
@@ -65,7 +65,7 @@ def parse_pyc(data: bytes, name: str = "<pyc>") -> Pyc:
     except synchronous(ValueError) as error:
         raise PycError(f"{name}: {error}") from error
     if not isinstance(code, PortableCode):
-        raise PycError(f"{name}: holds a {type(code).__name__} and no code object")
+        raise PycError(f"{name}: contains a {type(code).__name__}, not a code object")
     if flags & _HASH_BASED:
         return Pyc(version, code, None, None, data[8:HEADER], bool(flags & _CHECKED))
     time, size = (int.from_bytes(data[start : start + 4], "little") for start in (8, 12))
@@ -82,19 +82,19 @@ def _versions() -> Dict[bytes, Version]:
 def _foreign(magic: bytes) -> str:
     """Describe a file with an unknown magic number."""
     if magic[2:] != b"\r\n":
-        return "no .pyc file: it does not begin with a magic number"
+        return "not a .pyc file: it does not start with a magic number"
     number = int.from_bytes(magic[:2], "little")
     numbers = {int.from_bytes(known[:2], "little"): version for known, version in _versions().items()}
     oldest, newest = min(numbers), max(numbers)
     if number > 20000:
-        return f"written by Python 2 (magic number {number}); depyf reads those of CPython {_range()}"
+        return f"written by Python 2 (magic number {number}); depyf reads files of CPython {_range()}"
     if number > newest:
-        return f"written by a Python newer than those that this depyf knows, {_range()} (magic number {number})"
+        return f"written by a Python newer than this depyf supports, {_range()} (magic number {number})"
     if number > oldest:
         major, minor = numbers[min(known for known in numbers if known > number)]
         return f"written by a pre-release of CPython {major}.{minor} (magic number {number}), not by a release"
     if number > 3000:
-        return f"written by a Python older than those that depyf reads, {_range()} (magic number {number})"
+        return f"written by a Python older than depyf supports, {_range()} (magic number {number})"
     return f"not written by CPython (magic number {number})"
 
 

@@ -7,34 +7,41 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from typing import TYPE_CHECKING, Callable, Deque, Dict, Iterator, List, Optional, Tuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterator, List, Tuple, Type, Union
 
-_NO_NODES = frozenset(
-    ("id", "attr", "ctx", "op", "ops", "kind", "type_comment", "conversion", "simple", "is_async", "level")
+PLAIN_FIELDS = frozenset(
+    ("ctx", "op", "ops", "kind", "type_comment", "conversion", "simple", "is_async", "is_lazy", "level")
 )
-_fields: Dict[type, Tuple[str, ...]] = {}
+"""The fields that hold no nodes with children and no names."""
 
-_Position = Tuple[int, int, Optional[int], Optional[int]]
+TryStatement = Union["ast.Try", "ast.TryStar"]
+
+TRY_STATEMENTS: Tuple[Type[TryStatement], ...] = (ast.Try, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
+"""The classes of ``try`` statements in this Python."""
+
+_NO_NODES = PLAIN_FIELDS | {"id", "attr"}
 
 
-def _fields_of(cls: type) -> Tuple[str, ...]:
-    """Return the fields of a node class that may contain nodes with children."""
-    fields: Tuple[str, ...] = getattr(cls, "_fields", ())
-    if cls.__name__ in ("Constant", "MatchSingleton"):
-        fields = ()  # their value is any object
-    known = _fields[cls] = tuple(field for field in fields if field not in _NO_NODES)
-    return known
+class _FieldsOf(Dict[type, Tuple[str, ...]]):
+    """The fields of each node class that may contain nodes with children."""
+
+    def __missing__(self, cls: type) -> Tuple[str, ...]:
+        fields: Tuple[str, ...] = getattr(cls, "_fields", ())
+        if cls.__name__ in ("Constant", "MatchSingleton"):
+            fields = ()  # their value is any object
+        known = self[cls] = tuple(field for field in fields if field not in _NO_NODES)
+        return known
+
+
+fields_of = _FieldsOf()
 
 
 def children(node: ast.AST) -> List[ast.AST]:
     """Return the child nodes of ``node`` in the order of its fields, without operators and contexts."""
-    cls = node.__class__
-    fields = _fields.get(cls)
-    if fields is None:
-        fields = _fields_of(cls)
     found: List[ast.AST] = []
     values = node.__dict__
-    for field in fields:
+    for field in fields_of[node.__class__]:
         value = values.get(field)
         if value.__class__ is list:
             for each in value:
@@ -43,6 +50,20 @@ def children(node: ast.AST) -> List[ast.AST]:
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
+
+
+def equal(one: object, other: object) -> bool:
+    """Return whether two trees, or values of fields, have the same ``ast.dump``."""
+    if one is other:
+        return True
+    cls = one.__class__
+    if cls is not other.__class__:
+        return False
+    if isinstance(one, ast.AST):
+        return all(equal(getattr(one, field, None), getattr(other, field, None)) for field in one._fields)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return repr(one) == repr(other)
 
 
 def walk(tree: ast.AST) -> Iterator[ast.AST]:
@@ -54,30 +75,86 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
         yield node
 
 
+def _block_fields(cls: type) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    if issubclass(cls, ast.expr):
+        return (), ()
+    fields: Tuple[str, ...] = getattr(cls, "_fields", ())
+    blocks = tuple(field for field in ("body", "orelse", "finalbody") if field in fields)
+    return blocks, tuple(field for field in ("handlers", "cases") if field in fields)
+
+
+block_fields: Callable[[type], Tuple[Tuple[str, ...], Tuple[str, ...]]] = lru_cache(maxsize=None)(_block_fields)
+"""Return the fields of a node class that hold statements, and those that hold clauses or cases with statements."""
+
+
+class _ByClass(Dict[type, bool]):
+    """A fact about each node class, found once: a look-up that hot loops can afford."""
+
+    def __init__(self, find: Callable[[type], bool]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, cls: type) -> bool:
+        known = self[cls] = self._find(cls)
+        return known
+
+
+has_blocks = _ByClass(lambda cls: any(block_fields(cls)))
+"""Whether nodes of a class hold statements."""
+
+
+def statement_lists(node: ast.AST) -> List[List[ast.stmt]]:
+    """Return the lists of statements of ``node`` and of its clauses or cases that are not empty."""
+    blocks, clauses = block_fields(node.__class__)
+    found = [getattr(node, field, ()) for field in blocks]
+    for field in clauses:
+        found.extend(part.body for part in getattr(node, field, ()))
+    return [block for block in found if block]
+
+
+_NOT_SEARCHED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+_may_return = _ByClass(lambda cls: cls is ast.Return or (has_blocks[cls] and not issubclass(cls, _NOT_SEARCHED)))
+
+
+def own_returns(statements: List[ast.stmt]) -> List[ast.Return]:
+    """Return the return statements of the function with these statements, without those of nested functions."""
+    found: List[ast.Return] = []
+    pending = [statement for statement in statements if _may_return[statement.__class__]]
+    while pending:
+        statement = pending.pop()
+        if isinstance(statement, ast.Return):
+            found.append(statement)
+            continue
+        for block in statement_lists(statement):
+            pending.extend([each for each in block if _may_return[each.__class__]])
+    return found
+
+
 class Transformer(ast.NodeTransformer):
     """Like ``ast.NodeTransformer``, which changes its tree in place."""
 
-    def __init__(self) -> None:
-        self._methods: Dict[type, Callable[[ast.AST], object]] = {}
+    _methods: Dict[type, Callable[[Any, ast.AST], object]]
+
+    def __init_subclass__(cls) -> None:
+        cls._methods = {}
 
     if not TYPE_CHECKING:  # its type is that of ast.NodeTransformer
 
         def visit(self, node):
             """Return the replacement of ``node``."""
-            cls = node.__class__
-            method = self._methods.get(cls)
+            kind = node.__class__
+            method = self._methods.get(kind)
             if method is None:
-                method = self._methods[cls] = getattr(self, "visit_" + cls.__name__, self.generic_visit)
-            return method(node)
+                cls = self.__class__
+                method = self._methods[kind] = getattr(cls, "visit_" + kind.__name__, cls.generic_visit)
+            return method(self, node)
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Return ``node`` with its children visited."""
-        cls = node.__class__
-        fields = _fields.get(cls)
-        if fields is None:
-            fields = _fields_of(cls)
         values = node.__dict__
-        for field in fields:
+        for field in fields_of[node.__class__]:
             old = values.get(field)
             if old.__class__ is list:
                 old[:] = self._visited(old)
@@ -100,19 +177,11 @@ class Transformer(ast.NodeTransformer):
         return result
 
 
-def fix_missing_locations(tree: ast.AST) -> None:
-    """Give each node without a location that of its parent, as ``ast.fix_missing_locations`` does."""
-    todo: List[Tuple[ast.AST, _Position]] = [(tree, (1, 0, 1, 0))]
+def locate_statements(tree: ast.AST) -> None:
+    """Give each statement of ``tree`` a line: ``ast.unparse`` looks for type comments by it."""
+    todo: List[ast.AST] = [tree]
     while todo:
-        node, position = todo.pop()
-        if "lineno" in node._attributes:
-            values = node.__dict__
-            line, column = values.setdefault("lineno", position[0]), values.setdefault("col_offset", position[1])
-            end, end_column = values.get("end_lineno"), values.get("end_col_offset")
-            if end is None:
-                end = values["end_lineno"] = position[2]
-            if end_column is None:
-                end_column = values["end_col_offset"] = position[3]
-            position = line, column, end, end_column
-        for child in children(node):
-            todo.append((child, position))
+        for block in statement_lists(todo.pop()):
+            for statement in block:
+                statement.__dict__.setdefault("lineno", 1)
+            todo.extend(block)

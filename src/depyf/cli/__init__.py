@@ -12,36 +12,33 @@ import os
 import platform
 import sys
 import warnings
-from importlib import metadata
 from typing import Optional, Sequence
 
 from depyf import __version__
-from depyf.cli import decompiling, extracting, hooking, reporting, running
+from depyf.cli import bug_reporting, completing, decompiling, extracting, hooking, memory, reporting, running
 from depyf.messages import error_line
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
-from depyf.sweep.targets import UnreadableError
+from depyf.sweep.unreadable import UnreadableError
 from depyf.visible import visible
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run one command; returns the exit status: 0, 1 when not all could be proved, 2 when the command can't be done.
-
-    That of ``depyf diff`` is 1 when the runs differ, and that of ``depyf run`` is the program's.
-    """
+    """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed. That of
+    ``depyf diff`` is 1 when the runs differ, and that of ``depyf run`` is the program's."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
     if own[:1] == ["run"]:
         options = _parser().parse_args(own)
-        return running.run(options, program)  # what a program does with its streams and signals is its own affair
+        return running.run(options, program)  # a program's streams and signals are its own
     _prepare_streams()
-    # What the compiler finds odd in decompiled source was odd in the original.
+    # What the compiler warns of in decompiled source was in the original.
     warnings.simplefilter("ignore", SyntaxWarning)
     try:
         try:
             return _run(own)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         _discard_output()
         return 1
     except (OSError, UnreadableError, NothingToRead, ManifestError, NotImplementedError) as error:
@@ -59,7 +56,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _discard_output() -> None:
-    """Let what could not be written go: the interpreter would complain about it while it exits."""
+    """Discard the output that could not be written: the interpreter would report it at exit."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         return
@@ -68,11 +65,8 @@ def _discard_output() -> None:
 
 
 def _prepare_streams() -> None:
-    """Make sure that printing can't fail for what is printed.
-
-    A process may be started with its output closed; ``print`` would then write one stream into the other. Names of
-    files that can't be encoded are printed with escapes.
-    """
+    """Make printing safe. A process may be started with its output closed; ``print`` would then write one stream into
+    the other. File names that can't be encoded are printed with escapes."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -89,9 +83,11 @@ def _in_words(error: Exception) -> str:
 
 
 class _Version(argparse.Action):
-    """Prints the versions, which are not looked up before somebody asks."""
+    """Prints the versions, which are looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib import metadata
+
         try:
             torch = f"PyTorch {metadata.version('torch')}"
         except metadata.PackageNotFoundError:
@@ -112,6 +108,9 @@ def _parser() -> argparse.ArgumentParser:
     running.add_command(commands)
     reporting.add_commands(commands)
     extracting.add_command(commands)
+    memory.add_command(commands)
     decompiling.add_commands(commands)
     hooking.add_commands(commands)
+    bug_reporting.add_command(commands)
+    completing.add_command(commands, lambda: parser)
     return parser

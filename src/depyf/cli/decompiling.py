@@ -1,36 +1,11 @@
-"""``depyf sweep`` and ``depyf decompile``."""
+"""The arguments of ``depyf sweep`` and ``depyf decompile``."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-import sys
-import time
-from typing import FrozenSet, List, Optional
-
-from depyf.bytecode.opcode_table import table_for
-from depyf.decompiler import decompile_code
-from depyf.messages import error_line
-from depyf.normal.disassembly import disassembly
-from depyf.regular_files import write_whole
-from depyf.result import DecompilationError
-from depyf.sweep.judge import Keep, Result
-from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
-from depyf.sweep.output import SourceTree, check_nothing_is_lost, print_source, source_of
-from depyf.sweep.pool import Selection, Skipped, sweep_files
-from depyf.sweep.progress import Progress
-from depyf.sweep.summary import (
-    Summary,
-    comparison_lines,
-    places_of_shortfalls,
-    read_json,
-    shortfall_lines,
-    table,
-    write_json,
-)
-from depyf.sweep.targets import UnreadableError, find_files, find_target, stdlib_folder
-from depyf.visible import visible
+from typing import FrozenSet
 
 KINDS = ("module", "class", "function", "lambda")
 
@@ -44,9 +19,9 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     sweep = commands.add_parser(
         "sweep",
-        help="decompile and verify all code objects of modules or folders, and name what falls short",
-        description="Compiles (never imports) every .py file, decompiles each code object and verifies the answer. "
-        "Comprehensions are decompiled with the code that they stand in. Exit status 1 when not all were proved.",
+        help="decompile and verify all code objects of modules or folders, and list what is not proved",
+        description="Compiles (never imports) every .py file, decompiles each code object and verifies the result. "
+        "Comprehensions are decompiled with the code that contains them. Exit status 1 when not all were proved.",
     )
     sweep.set_defaults(run=_sweep)
     sweep.add_argument("names", nargs="*", metavar="MODULE|FOLDER|FILE")
@@ -61,16 +36,16 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     sweep.add_argument(
         "--whole",
         action="store_true",
-        help="judge modules and classes first, and count what stands in one that is proved with it (faster; a function "
-        "is then proved where it stands, and not on its own)",
+        help="decompile modules and classes first, and count the code in a proved one as proved (faster; a function "
+        "is then proved in its context, and not on its own)",
     )
     sweep.add_argument("--name", type=_regex, metavar="REGEX", help="only code objects whose qualified name matches")
     sweep.add_argument("--sample", type=_positive, default=1.0, metavar="SHARE", help="a share of them, e.g. 0.05")
-    sweep.add_argument("--retry", metavar="FILE", help="only what fell short in the run that wrote this JSON")
+    sweep.add_argument("--retry", metavar="FILE", help="only what was not proved in the run that wrote this JSON")
     sweep.add_argument("--top", type=int, default=20, metavar="N", help="reasons to show (20; 0 shows all)")
     sweep.add_argument("--list", type=int, default=3, metavar="N", help="examples a reason, smallest first (3; 0: all)")
     sweep.add_argument("--json", metavar="FILE", help="write every row")
-    sweep.add_argument("--compare", metavar="FILE", help="say what changed since the run that wrote this JSON")
+    sweep.add_argument("--compare", metavar="FILE", help="show what changed since the run that wrote this JSON")
 
 
 def _add_decompile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -91,12 +66,10 @@ def _add_decompile(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     decompile.add_argument(
         "-o", "--output", metavar="PATH", help="the file to write, for a folder the folder (no -: print)"
     )
+    decompile.add_argument("-f", "--force", action="store_true", help="replace existing files (never the input)")
+    decompile.add_argument("--verdict", action="store_true", help="write the verdict in the last line")
     decompile.add_argument(
-        "-f", "--force", action="store_true", help="replace files that are there (never what is read)"
-    )
-    decompile.add_argument("--verdict", action="store_true", help="say in the last line how far the source was proved")
-    decompile.add_argument(
-        "--dis", "--bytecode", action="store_true", dest="listing", help="print the bytecode first, and what it means"
+        "--dis", "--bytecode", action="store_true", dest="listing", help="print the bytecode and its normal form first"
     )
     decompile.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="for a folder")
     decompile.add_argument(
@@ -116,113 +89,24 @@ def _regex(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from error
     return text
 
 
 def _positive(text: str) -> float:
     number = float(text)
     if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not more than nothing")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    table_for()  # a Python that is not supported is said once, and not for every code object
-    earlier = None if options.compare is None else _earlier_run(options.compare)
-    only = None if options.retry is None else places_of_shortfalls(_earlier_run(options.retry))
-    names: List[str] = [*options.names, *([stdlib_folder()] if options.stdlib else []), *(only or ())]
-    if not names:
-        error_line("depyf sweep: name a module, a folder, --stdlib or --retry FILE")
-        return 2
-    selection = Selection(options.kinds, options.name, options.sample, only, options.whole)
-    summary = _judge_files(find_files(names, tests=not options.no_tests), selection, options)
-    if options.json:
-        write_json(summary, options.json)
-    print(table(summary))
-    for line in shortfall_lines(summary, options.top, options.list):
-        print(line)
-    if earlier is not None:
-        for line in comparison_lines(earlier, summary):
-            print(line)
-    return 0 if summary.all_proved and not summary.unreadable else 1
+    from depyf.cli.sweep_and_decompile import sweep  # the decompiler takes longer to import than a small report
 
-
-def _earlier_run(path: str) -> Summary:
-    try:
-        return read_json(path)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableError(f"{path}: not what sweep --json writes ({type(error).__name__}: {error})") from error
-
-
-def _judge_files(
-    files: List[str], selection: Selection, options: argparse.Namespace, keep: Optional[Keep] = None
-) -> Summary:
-    """Return what ``sweep_files`` says of ``files``; write the progress to the error stream."""
-    summary = Summary()
-    progress = Progress(sys.stderr, len(files))
-    start = time.monotonic()
-    limits = Limits(options.timeout, options.memory)
-    for message in sweep_files(files, selection, limits, max(1, options.jobs), keep):
-        if isinstance(message, Result):
-            summary.results.append(message)
-        elif isinstance(message, Skipped):
-            summary.skipped.append(message)
-        progress(message)
-    summary.seconds = time.monotonic() - start
-    progress.close()
-    return summary
+    return sweep(options)
 
 
 def _decompile(options: argparse.Namespace) -> int:
-    table_for()
-    if os.path.isdir(options.target):
-        return _decompile_folder(options)
-    try:
-        with memory_limited(options.memory), time_limited(options.timeout):
-            return _decompile_target(options)
-    except TimeLimit:
-        error_line(f"depyf: {options.target}: not done in {options.timeout:g} s of CPU time (--timeout)")
-    except MemoryError:
-        error_line(f"depyf: {options.target}: needs more than {options.memory} MiB (--memory)")
-    return 1
+    from depyf.cli.sweep_and_decompile import decompile
 
-
-def _decompile_target(options: argparse.Namespace) -> int:
-    target = find_target(options.target)
-    to_file = options.output not in (None, "-")
-    if to_file:
-        check_nothing_is_lost([target.path], [options.output], force=options.force)
-    if options.listing:
-        for line in disassembly(target.code):
-            print(visible(line))
-    try:
-        answer = decompile_code(target.code)
-    except DecompilationError as error:
-        error_line(visible(f"depyf: {error}"))
-        return 1
-    text = source_of(answer, verdict=options.verdict)
-    if to_file:
-        os.makedirs(os.path.dirname(options.output) or ".", exist_ok=True)
-        write_whole(options.output, text)
-    else:
-        print_source(text, sys.stdout)
-    error_line(visible(f"{target.label}: {answer.verdict_line()}"))
-    return 0 if answer.verdict.proved else 1
-
-
-def _decompile_folder(options: argparse.Namespace) -> int:
-    if options.output in (None, "-") or options.listing:
-        error_line("depyf decompile: for a folder, name the folder of the sources with -o, without --dis")
-        return 2
-    files = find_files([options.target])
-    if not files:
-        raise FileNotFoundError(f"{options.target}: no .py or .pyc files in there")
-    tree = SourceTree(options.target, options.output, options.verdict)
-    check_nothing_is_lost(files, [tree.place_of(path) for path in files], force=options.force)
-    os.makedirs(options.output, exist_ok=True)
-    summary = _judge_files(files, Selection(frozenset({"module"})), options, tree)
-    print(table(summary))
-    for line in shortfall_lines(summary, 0, 0):
-        print(line)
-    return 0 if summary.all_proved and not summary.skipped else 1
+    return decompile(options)

@@ -17,11 +17,11 @@ NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "find-nonfinite": ("find_nonfinite", bool),
     "stepping": ("no_stepping", bool),
 }
-"""What may be in the table, the option that it is the default of, and its type."""
+"""The keys of the table, the option that each is the default of, and its type."""
 
 
 class DefaultsError(Exception):
-    """What is wrong with the table, in words."""
+    """Raised for an invalid table; names the reason."""
 
 
 def apply_defaults(options: argparse.Namespace) -> None:
@@ -33,12 +33,12 @@ def apply_defaults(options: argparse.Namespace) -> None:
             raise DefaultsError(f"{path}: [tool.depyf] has no {key!r} (it has {', '.join(NAMES)})")
         name, kind = NAMES[key]
         if not isinstance(value, kind):
-            raise DefaultsError(f"{path}: {key} of [tool.depyf] is a {kind.__name__}, and not {value!r}")
+            raise DefaultsError(f"{path}: {key} of [tool.depyf] must be a {kind.__name__}, not {value!r}")
         if key == "output" and path is not None:
             value = os.path.join(os.path.dirname(path), str(value))
         if key == "stepping":
             value = not value
-        if not getattr(options, name):  # the options only switch on
+        if not getattr(options, name):  # the options only enable something
             setattr(options, name, value)
 
 
@@ -46,7 +46,7 @@ def _project_file() -> Optional[str]:
     """Return the ``pyproject.toml`` of the current directory or of the nearest one above it."""
     try:
         directory = os.getcwd()
-    except OSError:  # it is gone
+    except OSError:  # it was deleted
         return None
     while True:
         path = os.path.join(directory, "pyproject.toml")
@@ -63,7 +63,7 @@ def _table(path: str) -> Dict[str, object]:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, ValueError):
-        return {}  # whose affair it is, is another tool's
+        return {}  # other tools report it
     if "tool.depyf" not in text:
         return {}
     names = [name for name in ("tomllib", "tomli") if importlib.util.find_spec(name) is not None]
@@ -75,5 +75,5 @@ def _table(path: str) -> Dict[str, object]:
     except (ValueError, AttributeError) as error:
         raise DefaultsError(f"{path}: can't be read ({error})") from error
     if not isinstance(table, dict):
-        raise DefaultsError(f"{path}: tool.depyf is no table")
+        raise DefaultsError(f"{path}: tool.depyf is not a table")
     return table

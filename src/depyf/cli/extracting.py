@@ -27,14 +27,23 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "where there is one only",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the script (GRAPH.py)")
-    parser.add_argument("--no-check", action="store_false", dest="check", help="write it, and do not run it")
+    running = parser.add_mutually_exclusive_group()
+    running.add_argument(
+        "--bisect",
+        action="store_true",
+        help="where it fails, run it some twenty times with PyTorch's bisector, which names the part of the compiler "
+        "that makes it fail",
+    )
+    running.add_argument("--no-check", action="store_false", dest="check", help="write it, and do not run it")
 
 
 def _extract(options: argparse.Namespace) -> int:
     from depyf.dynamo.questions.extract.question import extract  # needs PyTorch, and the other commands do not
 
     try:
-        answer = extract(options.directory, options.graph, path=options.output, check=options.check)
+        answer = extract(
+            options.directory, options.graph, path=options.output, check=options.check, bisect=options.bisect
+        )
     except (LookupError, ImportError) as error:
         error_line(visible(f"depyf: {error}"))
         return 2

@@ -13,12 +13,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add both to the subparsers of the command line."""
     for name, help_text, run in (
         ("install-hook", "let DEPYF_DUMP and DEPYF_WATCH work in every program of this Python", _install),
-        ("uninstall-hook", "undo that", _uninstall),
+        ("uninstall-hook", "remove the files of install-hook", _uninstall),
     ):
         parser = commands.add_parser(
             name,
             help=help_text,
-            description="Writes (or removes) three small files in site-packages, by which Python looks at the "
+            description="Writes (or removes) three small files in site-packages that make Python check the "
             "environment when it starts: with DEPYF_DUMP=DIR a program and the processes that it starts are dumped "
             "into DIR, with DEPYF_WATCH=1 they are watched. Without these variables nothing is imported. `depyf run "
             "--follow` needs no hook. Exit status 0, or 2 when that can't be done.",

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Collection, Dict, Iterable, Sequence, Tuple
 
 from depyf import file_names
-from depyf.messages import error_line
+from depyf.cli.progress_line import ProgressLine
+from depyf.messages import error_line, takes_escapes
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_text import comparison_lines
 from depyf.report.model.manifest import ManifestError
+from depyf.report.read.ranks import load_ranks
 from depyf.report.read.reading import NothingToRead, load
 from depyf.report.render.summary import summary_lines
-from depyf.report.render.writing import where_ranks_differ, write_comparison, write_report
+from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
+from depyf.report.render.writing import write_comparison, write_report, write_summaries
+from depyf.torch_trace.log_file import find_logs
 from depyf.visible import visible
 
 
@@ -49,7 +53,7 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--flow",
         metavar="FILE",
         type=_flow_file,
-        help="write what calls go through, too: a Mermaid chart of each function (FILE.md), or a drawing (FILE.svg)",
+        help="also write the flow of calls: a Mermaid chart of each function (FILE.md), or a drawing (FILE.svg)",
     )
     report.add_argument(
         "--watch",
@@ -57,7 +61,20 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         const=2.0,
         type=_seconds,
         metavar="SECONDS",
-        help="look every so many seconds (2) whether something has changed, and write the page anew, until Ctrl-C",
+        help="check every SECONDS (2) whether something has changed, and write the page again, until Ctrl-C",
+    )
+    report.add_argument(
+        "--summaries",
+        metavar="DIR",
+        help="write no page, only rank_summary.rank_N.json of each rank: a few kilobytes, from which `depyf "
+        "report DIR` makes the page that compares all ranks",
+    )
+    report.add_argument(
+        "-j",
+        "--jobs",
+        type=_jobs,
+        metavar="N",
+        help="read the logs of N ranks at once, in processes (as many as there are CPUs, where the logs are large)",
     )
     report.add_argument("--open", action="store_true", help="open the page in a browser")
 
@@ -73,7 +90,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     diff.set_defaults(run=_diff)
     diff.add_argument("before", metavar="DIR_A")
     diff.add_argument("after", metavar="DIR_B")
-    diff.add_argument("--html", metavar="FILE", help="write a page with all of it, and both runs")
+    diff.add_argument("--html", metavar="FILE", help="write a page with the comparison and both runs")
     diff.add_argument(
         "--exit-code",
         nargs="?",
@@ -87,14 +104,21 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def _json_file(text: str) -> str:
     if not text.endswith(".json"):
-        raise argparse.ArgumentTypeError(f"the name of the trace has to end in .json, and {text!r} does not")
+        raise argparse.ArgumentTypeError(f"the name of the trace must end in .json: {text!r}")
     return text
 
 
 def _flow_file(text: str) -> str:
     if not text.endswith((".md", ".svg")):
-        raise argparse.ArgumentTypeError(f"the name of the charts has to end in .md or .svg, and {text!r} does not")
+        raise argparse.ArgumentTypeError(f"the name of the charts must end in .md or .svg: {text!r}")
     return text
+
+
+def _jobs(text: str) -> int:
+    jobs = int(text)
+    if not 1 <= jobs <= 1024:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1024 processes")
+    return jobs
 
 
 def _seconds(text: str) -> float:
@@ -105,11 +129,13 @@ def _seconds(text: str) -> float:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if options.summaries is not None:
+        return _write_summaries(options)
     return _write_one(options) if options.watch is None else _watch(options)
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Report when something has changed, until somebody interrupts it; the exit status is that of ``main`` then."""
+    """Report again when something has changed, until Ctrl-C; the exit status is then that of ``main``."""
     seen: object = None
     written = False
     ours = {os.path.abspath(path) for path in (options.output, options.perfetto, options.flow) if path}
@@ -123,18 +149,21 @@ def _watch(options: argparse.Namespace) -> int:
                 written = True
             except (NothingToRead, ManifestError, OSError) as error:
                 # It is being written, or nothing is compiled yet.
-                error_line(visible(f"depyf: waiting: {error}" if not written else f"depyf: left as it was: {error}"))
+                error_line(visible(f"depyf: waiting: {error}" if not written else f"depyf: not updated: {error}"))
             sys.stdout.flush()
         time.sleep(options.watch)
 
 
 def _state(paths: Sequence[str], ours: Collection[str]) -> Dict[str, Tuple[int, int]]:
-    """The files at these paths, with what changes when they do; not what a report writes: ``ours``, pages, indices."""
+    """Return the files at these paths with their size and time, except those that a report writes: ``ours``, pages,
+    indices, and manifests beside logs."""
     found = {}
     for path in paths:
+        of_logs = bool(find_logs(path))
         files = [os.path.join(directory, name) for directory, _, names in os.walk(path) for name in names]
         for file in [path, *files]:
-            if not file.endswith((".html", ".md")) and os.path.abspath(file) not in ours:
+            made = file.endswith((".html", ".md")) or (of_logs and file_names.is_manifest(os.path.basename(file)))
+            if not made and os.path.abspath(file) not in ours:
                 with contextlib.suppress(OSError):
                     status = os.stat(file)
                     if not os.path.isdir(file):
@@ -142,16 +171,33 @@ def _state(paths: Sequence[str], ours: Collection[str]) -> Dict[str, Tuple[int, 
     return found
 
 
+def _write_summaries(options: argparse.Namespace) -> int:
+    with ProgressLine(sys.stderr) as progress:
+        ranks = load_ranks(options.paths, progress, options.jobs)
+    for path in write_summaries(ranks, options.summaries):
+        print(f"{'the summary':<24}{visible(path)}")
+    return 0
+
+
 def _write_one(options: argparse.Namespace) -> int:
-    runs = load(options.paths)
-    followed = [path for path in options.paths if file_names.process_folders(path)]
-    page = write_report(runs, options.output or (followed[0] if followed else None), options.perfetto, options.flow)
-    for loaded in runs:
-        if len(runs) > 1:
+    with ProgressLine(sys.stderr) as progress:
+        ranks = load_ranks(options.paths, progress, options.jobs)
+        progress("writing the page")
+        followed = [path for path in options.paths if file_names.process_folders(path)]
+        output = options.output or (followed[0] if followed else None)
+        page = write_report(ranks, output, options.perfetto, options.flow)
+    runs = ranks.runs
+    for number, loaded in enumerate(runs):
+        several = len(runs) > 1
+        if several:
             print(visible(f"{loaded.name}:"))
+        lines = addresses_of_lines(loaded.run, page, number if several else None) if is_coloured() else {}
         for line in summary_lines(loaded.run):
-            print(visible(f"  {line}" if len(runs) > 1 else line))
-    for each in where_ranks_differ(runs):
+            print(with_links(visible(f"  {line}" if several else line), lines))
+    head = ranks.in_numbers()
+    if head is not None:
+        print(visible(f"{head['title']}; shown are {', '.join(loaded.name for loaded in runs)}"))
+    for each in ranks.differences():
         print(visible(f"! {each['title']}"))
     for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
         print(visible(f"note: {note}"))
@@ -171,12 +217,12 @@ def _diff(options: argparse.Namespace) -> int:
         runs = load([path])
         if len(runs) > 1:
             others = ", ".join(loaded.name for loaded in runs[1:])
-            error_line(f"depyf: {path}: {runs[0].name} is compared, and not {others}")
+            error_line(f"depyf: {path}: {runs[0].name} is compared; not compared: {others}")
         sides.append(runs[0])
     before, after = sides
     names = _names(options.before, options.after)
     comparison = compare(before.named(names[0]).side, after.named(names[1]).side)
-    if options.html:  # first: what can't be written is said instead of the comparison, and not after pages of it
+    if options.html:  # first: an error is reported instead of the comparison, and not after pages of it
         write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
     _print(comparison_lines(comparison, options.lines))
     if options.html:
@@ -194,7 +240,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _names(before: str, after: str) -> tuple[str, str]:
-    """What the runs are called: the last parts of their paths, or all of them where these are the same."""
+    """Return the names of the runs: the last parts of their paths, or the whole paths where these are the same."""
     short = tuple(os.path.basename(os.path.abspath(path)) for path in (before, after))
     if short[0] != short[1]:
         return short[0], short[1]
@@ -202,7 +248,7 @@ def _names(before: str, after: str) -> tuple[str, str]:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """In colours where there is a terminal, and rich to write on it."""
+    """Print in colours on a terminal, if rich is installed."""
     if is_coloured():
         try:
             from rich.console import Console
@@ -219,16 +265,16 @@ def _print(lines: Iterable[str]) -> None:
 
 
 def is_coloured() -> bool:
-    """Whether what is printed goes to a terminal whose user has not asked for plain text (https://no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Return whether the output is a terminal whose user has not asked for plain text (https://no-color.org)."""
+    return takes_escapes(sys.stdout)
 
 
 def linked(path: str) -> str:
-    """Return the path as it is printed: on a terminal as a link (OSC 8) that opens it."""
+    """Return the path for printing: on a terminal as a link (OSC 8) that opens it."""
     shown = visible(path)
     if not is_coloured():
         return shown
-    return f"\x1b]8;;{Path(path).resolve().as_uri()}\x1b\\{shown}\x1b]8;;\x1b\\"
+    return hyperlink(Path(path).resolve().as_uri(), shown)
 
 
 def _style(line: str) -> str:

@@ -1,4 +1,4 @@
-"""``depyf run``: the arguments of a program are its own, whatever they look like."""
+"""``depyf run``: arguments after the name of the program are never interpreted."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="run nothing from the dump: lines in tracebacks and coverage stay those of your files, and breakpoints in "
         "the dump do not stop",
     )
-    parser.add_argument("--no-config", action="store_true", help="leave [tool.depyf] of pyproject.toml alone")
-    parser.add_argument("-m", action="store_true", dest="module", help="what follows is a module, as for python -m")
+    parser.add_argument("--no-config", action="store_true", help="ignore [tool.depyf] of pyproject.toml")
+    parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
 
 
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
-    """The arguments of depyf, and those from the name of the program on; for other commands all are of depyf."""
+    """Return the arguments of depyf, and those from the name of the program on; for other commands all are depyf's."""
     arguments = list(arguments)
     if arguments[:1] != ["run"]:
         return arguments, []
@@ -74,7 +74,7 @@ def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
 
 
 def run(options: argparse.Namespace, words: Sequence[str]) -> int:
-    """Run the program that ``words`` begin with; the exit status is the program's, or 2 when there is none to run."""
+    """Run the program ``words[0]``; return the program's exit status, or 2 when there is none to run."""
     if not words:
         error_line(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m")
         return 2
@@ -106,6 +106,6 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _die_of(interrupt: KeyboardInterrupt) -> NoReturn:
-    """End as the interpreter does when nobody catches it: by the signal. It has been printed already."""
+    """End as the interpreter does after an uncaught interrupt: by the signal. It has been printed already."""
     sys.excepthook = lambda *_: None
     raise interrupt

@@ -7,7 +7,10 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.diagnosis.constraints import violated_constraint
 from depyf.lazy_pattern import re_compile
+from depyf.messages import listed
+from depyf.torch_trace.breaks import reason_in_parts, without_type
 
 
 class BreakCause(enum.Enum):
@@ -64,8 +67,16 @@ _ABOUT_A_FUNCTION = re_compile(
 _METHOD = re_compile(r"method `(\w+)` of class `([\w.]+)`")
 _REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 _FUNCTION = re_compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
+_OWN_ERROR = re_compile(
+    r"^ *Developer debug context: (raised exception .+)$|^ *Explanation: Dynamo failed to run FX node.*: got (.+)$",
+    re.MULTILINE,
+)
+"""The exception of the program's own code that Dynamo met, as torch reports it."""
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
+
+_RAISED_LIMIT = "FailOn"
+"""The start of the type of what is raised at the recompile limit with ``fullgraph=True``, or on request."""
 
 _NAMED = 3
 
@@ -102,6 +113,11 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
 
 _FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
     (
+        r"re-recording limit",
+        "It was recorded again too often: see why, and keep inputs at their addresses or mark steps with "
+        "torch.compiler.cudagraph_mark_step_begin().",
+    ),
+    (
         r"mutated inputs",
         "A recording can't write into memory that the caller owns. Return the new value instead of changing the "
         "argument, or make the tensor a parameter or buffer, whose address stays.",
@@ -136,8 +152,26 @@ def described_break(reason: str, *explanations: str) -> str:
     if not _ABOUT_A_FUNCTION.match(reason):
         return reason
     found = list(dict.fromkeys(name for each in explanations for name in [_function_in(each)] if name))
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"{reason}: {', '.join(found[:_NAMED])}{more}" if found else reason
+    return f"{reason}: {listed(found, _NAMED)}" if found else reason
+
+
+def described_error(error: str) -> Tuple[str, str]:
+    """Return what an error of a compilation, as ``describe`` writes it, is about, with its type; and torch's
+    explanation where that says little."""
+    text = without_type(error)
+    kind, parts = error[: len(error) - len(text)].strip(), reason_in_parts(text)
+    title = described_break(parts.title, parts.explanation)
+    own = _OWN_ERROR.search(error)
+    explanation = parts.explanation if own is None else own.group(1) or own.group(2)
+    if title != parts.title:
+        explanation = ""
+    return f"{kind} {title}".strip(), " ".join(explanation.split()).rstrip(".")
+
+
+def described_error_in_line(error: str) -> str:
+    """Return both in one line."""
+    title, explanation = described_error(error)
+    return f"{title} ({explanation})" if explanation else title
 
 
 def _function_in(explanation: str) -> str:
@@ -149,29 +183,66 @@ def _function_in(explanation: str) -> str:
 
 
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:
-    """What to do about this graph break; torch's own first hint if there is no specific advice."""
+    """Return how to avoid this graph break; torch's own first hint if there is no specific advice."""
     cause = cause_of_break(reason, explanation)
     if cause is not None:
         return _FOR_BREAKS[cause]
     return next((hint for hint in hints if "report an issue" not in hint and "fundamental" not in hint), "")
 
 
+def is_raised_limit(error: str) -> bool:
+    """Return whether an error, by its type, is the recompile limit's: it raises one with ``fullgraph=True``."""
+    return error.startswith(_RAISED_LIMIT)
+
+
 def advice_for_fallback(cause: str, reason: str) -> str:
-    """What to do about a fallback."""
-    if "limit" in cause:
+    """Return how to avoid a fallback."""
+    violated = violated_constraint(reason)
+    if violated is not None:
+        return violated.advice
+    if "limit" in cause or is_raised_limit(reason):
         return (
             "Remove the cause of the recompilations (see them), or raise the limit: "
             "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
         )
-    if "graph break" in cause:
-        return advice_for_break(reason, "", ())
+    if "graph break" in cause or "raised" in cause:
+        parts = reason_in_parts(without_type(reason))
+        return advice_for_break(parts.title, parts.explanation, parts.hints)
     if "suppressed" in cause:
         return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
     return ""
 
 
+_FOR_RERECORDS: Sequence[Tuple[str, str]] = [
+    (
+        r"static inputs",
+        "Keep these tensors where they are: change a parameter in place (copy_) instead of replacing it, and don't "
+        "move the module between steps. An input that changes should not be marked static.",
+    ),
+    (
+        r"results of other CUDA graphs",
+        "The graph got a result of another run: call torch.compiler.cudagraph_mark_step_begin() before each step, or "
+        "clone results that you keep.",
+    ),
+    (
+        r"it runs after",
+        "Each order of compiled functions has recordings of its own: call them in the same order in each step, and "
+        "mark steps with torch.compiler.cudagraph_mark_step_begin().",
+    ),
+    (
+        r"still alive",
+        "Release results of the last step before the next one begins, or clone those that you keep.",
+    ),
+]
+
+
+def advice_for_rerecords(reason: str) -> str:
+    """Return what to do if a CUDA graph is recorded again for a reason in depyf's words."""
+    return next((advice for pattern, advice in _FOR_RERECORDS if re.search(pattern, reason)), "")
+
+
 def advice_for_cudagraphs(reason: str) -> str:
-    """What to do where CUDA graphs are not used, although mode='reduce-overhead' or 'max-autotune' asks for them."""
+    """Return what to do if CUDA graphs, requested by mode='reduce-overhead' or 'max-autotune', are not used."""
     for pattern, advice in _FOR_CUDAGRAPHS:
         if re.search(pattern, reason, re.IGNORECASE):
             return advice
@@ -183,7 +254,8 @@ _CALLED: Sequence[Tuple[str, str]] = [
     (r"^async_compile\.(?:wait|precompile)", "the compilers of kernels"),
     (r"^(?:async_compile\.)?(?:precompile_)?triton|^triton_", "the Triton compiler"),
     (r"autotun|benchmark", "measuring candidates for kernels (autotuning)"),
-    (r"^bytecode_tracing$|^compile_attempt_\d+$|^entire_frame_compile$|^dynamo$", "tracing the program (Dynamo)"),
+    (r"^(?:bytecode_tracing|compile_attempt_\d+|entire_frame_compile|fullgraph_capture|dynamo)$",
+     "tracing the program (Dynamo)"),
     (r"^build_guards$", "making guards (Dynamo)"),
     (r"^(?:create_)?aot_|^(?:entire_)?backward_compile|^min_cut", "tracing forward and backward (AOTAutograd)"),
     (r"_grad_passes|^pass\.|joint_graph_passes", "passes over graphs (Inductor)"),
@@ -192,6 +264,10 @@ _CALLED: Sequence[Tuple[str, str]] = [
     (r"^PyCodeCache\.load", "loading modules of generated kernels"),
     (r"cache|Bundler", "looking in caches"),
     (r"^backend_compile$", "the backend"),
+    (r"runtime_asserts$", "checks of sizes at run time (Dynamo)"),
+    (r"^gc$", "collecting garbage"),
+    (r"^pgo\.", "profiles of earlier runs (PGO)"),
+    (r"^bytecode_hooks", "hooks on bytecode (of depyf, too)"),
 ]  # fmt: skip
 """What the phases of a compilation are, by torch's names of them."""
 
@@ -203,7 +279,7 @@ def called(phase: str) -> str:
 
 
 def advice_for_phase(name: str) -> str:
-    """What to do about a phase, named as torch names it, that takes most of the compile time."""
+    """Return what to do about a phase, named as torch names it, that takes most of the compile time."""
     if re.search(r"compile_file|async_compile|precompile|triton", name):
         return (
             "Compilers of kernels (C++ or Triton) run in it. torch's cache keeps what they make: point "

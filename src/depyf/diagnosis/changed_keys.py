@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Iterable, List, Optional, Set
 
 from depyf.asynchronous import synchronous
@@ -11,6 +10,7 @@ from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation
 from depyf.diagnosis.guard_sources import key_read
+from depyf.quick_dataclass import replace
 
 CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
 """The subjects of a guard on a number of keys: torch has the same text for the length of a list."""
@@ -73,7 +73,7 @@ def _of_keywords(new: List[str], gone: List[str], name: str) -> str:
 
 
 def _number(before: Optional[str]) -> Optional[int]:
-    """The number of keys that the entry was compiled for."""
+    """Return the number of keys that the entry was compiled for."""
     written = keys_written(before)
     if written is not None:
         return len(written)

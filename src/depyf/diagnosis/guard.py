@@ -6,11 +6,10 @@ text (``guard_text``), or from the value that fails (``dynamo/guards``). All exp
 from __future__ import annotations
 
 import enum
-from dataclasses import replace
 from typing import Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 Location = Tuple[str, int]
 """A file and a line, from 1."""
@@ -56,7 +55,7 @@ class GuardKind(enum.Enum):
     MODES = "torch function modes"
     HOOKS = "saved-tensors hooks"  # ``operands`` are the ids of the two
     BACKEND = "backend"
-    NOT_COMPUTED = "relation of sizes that can't be computed"  # ``code`` is what Python says
+    NOT_COMPUTED = "relation of sizes that can't be computed"  # ``code`` is Python's exception
     GONE = "an object is gone"
 
 

@@ -9,7 +9,7 @@ from depyf.quick_dataclass import dataclass
 
 
 class GuardCause(enum.Enum):
-    """What a guard is about. The value stands in manifests."""
+    """What a guard is about. The value is stored in manifests."""
 
     UNKNOWN = ""
     SIZE = "size"
@@ -76,7 +76,11 @@ def origin_of(text: str, subject: str, frame: GuardedFrame) -> Origin:
     return Origin.INTERMEDIATE if frame.resumes else Origin.ARGUMENT
 
 
-_BETWEEN = "it is computed before a graph break and goes from one graph to the next"
+_BETWEEN = "it goes over a graph break, from one graph to the next"
+_MADE_ANEW = (
+    f"{_BETWEEN}, and is made anew in each call (a bound method or a function is): remove the graph break, or call it "
+    "on another line than what breaks the graph"
+)
 _ITS_SOURCE = "the arguments that it comes from"
 _EACH = "each {0} is compiled for on its own"
 _FEW = "each value is compiled for on its own, which is fine for a few"
@@ -169,7 +173,9 @@ _BY_ORIGIN: Mapping[Tuple[GuardCause, Origin], str] = {
     (
         GuardCause.NUMBER,
         Origin.INTERMEDIATE,
-    ): f"{_BETWEEN}: keep it a tensor instead of a number (no .item()), or remove the graph break",
+    ): f"{_BETWEEN}, and its value is a constant of the next: keep it a tensor until there (no "
+    ".item(), no argument that is a number), or remove the graph break",
+    (GuardCause.GONE, Origin.INTERMEDIATE): _MADE_ANEW,
     (GuardCause.CHOICE, Origin.ATTRIBUTE): f"{_FEW}; where one is enough, {_ONCE}",
     (GuardCause.CHOICE, Origin.GLOBAL): f"{_FEW}; where one is enough, {_ONCE}",
 }
@@ -183,9 +189,23 @@ def advice_for_guard(cause: GuardCause, origin: Origin, subject: str = "", detai
     """Return what avoids this recompilation, empty if nothing is known. ``detail`` is the dimension, for a size."""
     if origin is Origin.KEYWORD and cause in (GuardCause.LENGTH, GuardCause.KEYS, GuardCause.MEMBERS):
         return _KEYWORDS
+    if cause is GuardCause.IDENTITY and subject.startswith("___stack"):  # not an argument that is passed on
+        return _MADE_ANEW
     text = _BY_ORIGIN.get((cause, origin)) or _ADVICE.get(cause, "")
     return text.format(subject=subject, detail=detail)
 
+
+def kind_of_guard(cause: GuardCause, origin: Origin, subject: str) -> str:
+    """Return the cause in words, with the origin of the value where the advice depends on it."""
+    if cause is GuardCause.STATE and subject:
+        return f"{cause.value}: {subject}"
+    return f"{cause.value} ({origin.value})" if (cause, origin) in _BY_ORIGIN else cause.value
+
+
+SMALL_SIZE_ADVICE = (
+    "sizes 0 and 1 are compiled for on their own, in dimensions that are marked, too: one more compilation for each is "
+    "to be expected; pad to 2 or more to avoid it"
+)
 
 STATE_ADVICE: Mapping[str, str] = {
     "": _SAME_STATE,

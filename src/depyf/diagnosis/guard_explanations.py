@@ -5,14 +5,21 @@ There is one row for each kind of guard. The advice follows from the cause and t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Callable, Mapping, Optional, Tuple
 
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
-from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame, advice_for_guard, origin_of
+from depyf.diagnosis.guard_advice import (
+    ANY_FRAME,
+    SMALL_SIZE_ADVICE,
+    GuardCause,
+    GuardedFrame,
+    advice_for_guard,
+    kind_of_guard,
+    origin_of,
+)
 from depyf.diagnosis.guard_sources import as_written, helper_as_written
 from depyf.diagnosis.state_explanations import StateExplanation, explain_keys, explain_state
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -32,15 +39,21 @@ class GuardExplanation:
     advice: str = ""
     cause: GuardCause = GuardCause.UNKNOWN
     guard: Guard = NO_GUARD
+    kind: str = ""
+    """The cause, more closely where the advice needs it: recompilations of one kind have one advice."""
 
     @property
     def checked(self) -> str:
         """Return what was compared, without the values; failures with the same text have the same cause."""
         detail = as_written(self.guard.detail)
+        if self.cause is GuardCause.NONE and not detail:  # a guard on its class
+            return self.subject
         if self.cause is GuardCause.UNKNOWN:
             return as_written(self.guard.code) or self.words
         if self.cause in _COMPARED_IS_DETAIL and detail:
             return helper_as_written(detail)
+        if self.cause is GuardCause.GONE:
+            return f"{self.subject or 'an object'} is gone"
         of = f" of {self.subject}" if self.subject else ""
         return f"{self.cause.value}{of}" + (f" in dimension {detail}" if self.cause in _OF_A_DIMENSION else "")
 
@@ -65,7 +78,18 @@ def in_frame(explanation: GuardExplanation, frame: GuardedFrame) -> GuardExplana
     guard = explanation.guard
     origin = origin_of(guard.code or guard.source, explanation.subject, frame)
     advice = advice_for_guard(explanation.cause, origin, explanation.subject, guard.detail)
-    return replace(explanation, advice=advice or explanation.advice)
+    kind = kind_of_guard(explanation.cause, origin, explanation.subject)
+    if _is_of_small_size(explanation):
+        advice, kind = SMALL_SIZE_ADVICE, "size of 0 or 1"
+    return replace(explanation, advice=advice or explanation.advice, kind=kind)
+
+
+def _is_of_small_size(explanation: GuardExplanation) -> bool:
+    """Return whether a size of 0 or 1 made a guard of a tensor's size fail: no mark makes these dynamic."""
+    if explanation.cause is GuardCause.SIZE:
+        return bool({"0", "1"} & {explanation.before, explanation.now})
+    least, _, size = explanation.guard.code.partition(" <= ")
+    return least == "2" and ".size()[" in size and not {" ", "<", ">"} & set(size)
 
 
 def _unexplained(guard: Guard) -> GuardExplanation:
@@ -76,9 +100,8 @@ Row = Callable[[Guard], GuardExplanation]
 
 
 def _row(cause: GuardCause, words: str, *, shows_values: bool = True) -> Row:
-    """A row whose sentence is a template of ``name``, ``before``, ``now``, ``detail`` and ``is_now`` (``now`` in
-    brackets, or nothing).
-    """
+    """Return a row whose sentence is a template of ``name``, ``before``, ``now``, ``detail`` and ``is_now`` (``now`` in
+    brackets, or nothing)."""
 
     def row(guard: Guard) -> GuardExplanation:
         before, now = _values(guard)
@@ -146,6 +169,11 @@ def _number_of_keys(guard: Guard) -> GuardExplanation:
     return GuardExplanation(name, words, before, guard.actual, cause=GuardCause.KEYS)
 
 
+def _gone(guard: Guard) -> GuardExplanation:
+    what = f"{guard.subject or 'an object'} that this code was compiled for is gone"
+    return GuardExplanation(guard.subject, f"{what}, so torch has thrown the code away", cause=GuardCause.GONE)
+
+
 def _not_computed(guard: Guard) -> GuardExplanation:
     words = f"relations of sizes that this was compiled for can't be computed for this call: {guard.code}"
     return GuardExplanation("", words, advice="pass views of the same kind each time")
@@ -166,6 +194,9 @@ def _marks(guard: Guard) -> GuardExplanation:
 
 def _class(guard: Guard) -> GuardExplanation:
     name, before = guard.subject, guard.expected
+    if guard.actual == "None" and before:
+        words = f"{name} is None, and was compiled for an object of class {before}"
+        return GuardExplanation(name, words, before, "None", cause=GuardCause.NONE)
     words = f"{name} is not a {before}, which it was compiled for" if before else f"{name} is of another class"
     return GuardExplanation(name, words, before, cause=GuardCause.CLASS)
 
@@ -292,9 +323,7 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     ),
     GuardKind.BACKEND: _row(GuardCause.BACKEND, "it was compiled with another backend callable"),
     GuardKind.NOT_COMPUTED: _not_computed,
-    GuardKind.GONE: _row(
-        GuardCause.GONE, "an object that this code was compiled for is gone, so torch has thrown the code away"
-    ),
+    GuardKind.GONE: _gone,
 }
 
 WITHOUT_EXPLANATION = frozenset((GuardKind.UNKNOWN, GuardKind.ALIASING, GuardKind.TENSOR))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Optional, Tuple
 
 from depyf.asynchronous import synchronous
@@ -11,6 +10,7 @@ from depyf.bytecode.parsing import parse
 from depyf.bytecode.syntax_trees import walk
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import with_names_of_classes
+from depyf.quick_dataclass import replace
 from depyf.source.printing.unparsing import unparse
 from depyf.torch_trace.guard_comments import find_outside_strings
 
@@ -118,13 +118,13 @@ def _call(tree: ast.Call, *, holds: bool) -> Optional[Guard]:
 
 
 def _subject(tree: ast.AST) -> str:
-    """The first value of the frame that an expression reads, as far as its attributes and items go."""
+    """Return the first value of the frame that an expression reads, with its attributes and items."""
     node = _subject_node(tree)
     return "" if node is None else unparse(node)
 
 
 def _subject_node(tree: ast.AST) -> Optional[ast.expr]:
-    """The node of the first value of the frame that an expression reads; None where it reads none."""
+    """Return the node of the first value of the frame that an expression reads, ``None`` if it reads none."""
     nodes = list(walk(tree))
     methods = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:

@@ -1,8 +1,8 @@
 """Group the guards of a cache entry for display, with explanations of PyTorch's kinds of guards.
 
 PyTorch names a guard by the function that makes it (``TENSOR_MATCH``); a model of 6 layers has a thousand of them. The
-groups say what a cache entry depends on. ``depyf.diagnosis.guard.GuardKind`` is the form of a guard that failed, which
-PyTorch's kind does not tell; here nothing has failed, and PyTorch's kind is all that is known.
+groups are what a cache entry depends on. ``depyf.diagnosis.guard.GuardKind`` is the form of a guard that failed, which
+PyTorch's kind does not determine; here nothing has failed, and only PyTorch's kind is known.
 """
 
 from __future__ import annotations
@@ -27,14 +27,9 @@ class GuardGroup:
     sources: Tuple[str, ...] = ()
     texts: Tuple[str, ...] = ()
 
-    def holds(self, kind: str, source: str, text: str) -> bool:
-        """Return whether a guard is of this group."""
-        return (
-            kind.startswith(self.beginnings)
-            or any(part in kind for part in self.parts)
-            or any(part in source for part in self.sources)
-            or (not source and any(part in text for part in self.texts))
-        )
+    def holds_kind(self, kind: str) -> bool:
+        """Return whether all guards of this kind are of this group, if they are of none before it."""
+        return kind.startswith(self.beginnings) or any(part in kind for part in self.parts)
 
 
 GROUPS: Tuple[GuardGroup, ...] = (
@@ -110,10 +105,24 @@ _WORDS = {
 """What guards of each class check, for the page. For other classes it shows the text of the guard itself."""
 
 
-@functools.lru_cache(maxsize=4096)
+_BY_SOURCE = [at for at, group in enumerate(GROUPS) if group.sources]
+_BY_TEXT = [at for at, group in enumerate(GROUPS) if group.texts]
+
+
 def group_of(kind: str, source: str, text: str) -> int:
     """Return the index in ``GROUPS`` of a guard: PyTorch's kind, its source (empty where it has none) and its text."""
-    return next(at for at, group in enumerate(GROUPS) if group.holds(kind, source, text))
+    found = _group_of_kind(kind)
+    for at in _BY_SOURCE if source else _BY_TEXT:
+        parts = GROUPS[at].sources if source else GROUPS[at].texts
+        if at < found and any(part in (source or text) for part in parts):
+            return at
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _group_of_kind(kind: str) -> int:
+    """Return the first group that has all guards of a kind."""
+    return next(at for at, group in enumerate(GROUPS) if group.holds_kind(kind))
 
 
 def kind_in_words(kind: str) -> Optional[str]:

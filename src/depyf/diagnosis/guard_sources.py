@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Match, Optional
 
 from depyf.lazy_pattern import re_compile
 
 _LOCAL = re_compile(r"\b[LG]\['([^'\\]+)'\]")
+_BUILTIN = re_compile(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
+_IMPORTED = "__import_"
+"""What Dynamo's names of modules that it imports begin with: ``__import_torch_dot_nn`` is ``torch.nn``."""
 _MEMBER = re_compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
+_GETATTR = re_compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
+_INDEX = re_compile(r"\[(\d+)\]")
 _IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")
 _FROM_NUMPY = re_compile(r"___from_numpy\(([^()]*)\)")
 _CELL = re_compile(r"\.__closure__\[(\d+)\]\.cell_contents")
@@ -23,11 +29,21 @@ _SHORTER = (
 )
 
 
+@functools.lru_cache(maxsize=4096)
 def as_written(source: str) -> str:
     """Return a source as the user writes it: ``L['self']._modules['layers']._modules['0']`` is ``self.layers[0]``."""
-    text = _LOCAL.sub(lambda match: match.group(1), source.strip())
-    text = _MEMBER.sub(_member, text)
-    return _CELL.sub(r" (closure variable \1)", _FROM_NUMPY.sub(r"\1", text))
+    text = source.strip()
+    if "__builtins_dict__" in text:
+        text = _BUILTIN.sub(_name, text)
+    text = _MEMBER.sub(_member, _LOCAL.sub(_name, text))
+    if "___" in text or "__closure__" in text:
+        text = _CELL.sub(r" (closure variable \1)", _FROM_NUMPY.sub(r"\1", text))
+    return text
+
+
+def _name(match: Match[str]) -> str:
+    name = match[1]
+    return name[len(_IMPORTED) :].replace("_dot_", ".") if name.startswith(_IMPORTED) else name
 
 
 def _member(match: Match[str]) -> str:
@@ -35,6 +51,15 @@ def _member(match: Match[str]) -> str:
     if name.isdigit():
         return f"[{name}]"
     return f".{name}" if _IDENTIFIER.match(name) else f".{match.group(1)!r}"
+
+
+def module_path(source: str) -> str:
+    """Return the source of a module with its path in ``named_modules``: ``L['model']._modules['0'].up``, which 2.2 has
+    as ``getattr(L['model'], '0').up``, is ``model.0.up``."""
+    found = 1
+    while found:
+        source, found = _GETATTR.subn(r"\1.\2", source)
+    return _INDEX.sub(r".\1", as_written(source))
 
 
 def short_name(source: str) -> str:
@@ -58,7 +83,7 @@ def is_reached_through(source: str, above: str) -> bool:
 
 
 def key_read(subject: str, source: str) -> Optional[str]:
-    """Return the key of ``subject``, as written, that is read on the way to ``source``; None if there is none."""
+    """Return the key of ``subject``, as written, that is read in the path to ``source``; ``None`` if there is none."""
     text = as_written(source)
     match = _KEY.match(text, len(subject)) if text.startswith(subject) else None
     return match and match.group(1)

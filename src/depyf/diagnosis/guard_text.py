@@ -1,12 +1,12 @@
-"""Parse PyTorch's texts of guards: printed guards, messages about failed ones, and reasons in logs. Only this module
-knows these texts. Text of an unknown form is a guard of kind UNKNOWN.
+"""Parse PyTorch's texts of guards: printed guards, messages about failed ones, and reasons in logs.
+
+Only this module has patterns of these texts. Text of an unknown form is a guard of kind UNKNOWN.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from dataclasses import replace
 from typing import Callable, List, Match, Optional, Pattern, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
@@ -14,6 +14,7 @@ from depyf.diagnosis.guard_expressions import read_expression
 from depyf.diagnosis.guard_sources import class_name
 from depyf.diagnosis.plain_guards import read_plain
 from depyf.lazy_pattern import re_compile
+from depyf.quick_dataclass import replace
 from depyf.torch_trace.guard_comments import split_comment, users_line
 
 _CHECK_TENSOR = re_compile(
@@ -111,13 +112,25 @@ def _marks_demanded(match: Match[str]) -> Guard:
 
 
 def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
-    """A guard whose text has at most its source."""
-    return lambda match: Guard(kind, match[1] if match.re.groups else "")
+    """Return a function that makes a guard whose text has at most its source."""
+    return lambda match: Guard(kind, (match[1] or "") if match.re.groups else "")
 
 
 Rule = Tuple[Pattern[str], Callable[[Match[str]], Guard]]
 
 _RULES: List[Rule] = [
+    # Those of which a model has hundreds come first.
+    (re_compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
+    (
+        re_compile(
+            r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
+            r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
+            re.S,
+        ),
+        _marks_demanded,
+    ),
+    (re_compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re_compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
     (
         re_compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
         _of_dimension(GuardKind.SIZE),
@@ -167,20 +180,9 @@ _RULES: List[Rule] = [
     (re_compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
     (re_compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
     (re_compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
-    (re_compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
-    (
-        re_compile(
-            r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
-            r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
-            re.S,
-        ),
-        _marks_demanded,
-    ),
-    (re_compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (re_compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
     (re_compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
     (re_compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
-    (re_compile(r"\ACache line invalidated"), _of(GuardKind.GONE)),
+    (re_compile(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
 ]
 
 _ATTRIBUTE = re_compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from typing import FrozenSet, Optional, Tuple
+from typing import FrozenSet, Optional
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.lazy_pattern import re_compile
@@ -74,16 +74,24 @@ _PLAIN = re_compile(
 )
 _POSITIONAL_AFTER_KEYWORD = re_compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
 _SAME_KEYWORD_TWICE = re_compile(r"[(,] ?([a-z_]+=).*, \1")
-_FIRST_NAMES = re_compile(r"(?<![\w.'])(?:L|G|___ids|___names)(?=\[')|\btorch(?=\.)")
+_TORCH = re_compile(r"\btorch(?=\.)")
+_VALUES = re_compile(r"(?:^|[( =])(L|G|___ids|___names)\['")
+"""The names that values begin with, where one is an argument of a call, or compared."""
 
 
 def names_of_plain(expression: str) -> Optional[FrozenSet[str]]:
-    """Return the names that an expression reads; None where it is not of a form that is known here to be Python.
-
-    In these forms are no displays, no numbers in names, and none of the names that guards in a file have others for.
-    """
+    """Return the names that an expression reads, ``None`` if it is not of a form that is known here to be Python. In
+    these forms are no displays, no numbers in names, and none of the names that guards in a file have others for."""
     match = _PLAIN.fullmatch(expression)
-    if match is None or _POSITIONAL_AFTER_KEYWORD.search(expression) or _SAME_KEYWORD_TWICE.search(expression):
+    if match is None:
         return None
-    called: Tuple[str, ...] = () if match["called"] is None else (match["called"],)
-    return frozenset([*called, *_FIRST_NAMES.findall(expression)])
+    if "=" in expression.replace("==", "") and (  # few have keywords
+        _POSITIONAL_AFTER_KEYWORD.search(expression) or _SAME_KEYWORD_TWICE.search(expression)
+    ):
+        return None
+    names = _VALUES.findall(expression)  # strings have no brackets, so these are names wherever they stand
+    if match["called"] is not None:
+        names.append(match["called"])
+    if "torch." in expression and _TORCH.search(expression):
+        names.append("torch")
+    return frozenset(names)

@@ -41,7 +41,7 @@ _SETTINGS = (
 
 
 def explain_state(changed: Sequence[str]) -> StateExplanation:
-    """``changed`` are PyTorch's names of what is not as it was, each perhaps with ``=`` and what it is now."""
+    """Explain changed state; ``changed`` are PyTorch's names, each optionally with ``=`` and its present value."""
     parts = [_one(*each.partition("=")[::2]) for each in changed] or [_one("", "")]
     only = parts[0] if len(parts) == 1 else None
     return StateExplanation(
@@ -78,7 +78,7 @@ _OF_TENSORS = (
 
 
 def explain_keys(name: str, new: List[str], gone: List[str]) -> Optional[StateExplanation]:
-    """What it means that a tensor has got or lost these dispatch keys, where that comes from a mode."""
+    """Explain that a tensor has gained or lost these dispatch keys; ``None`` if that does not come from a mode."""
     changed = [each for each in (*new, *gone) if each != "ADInplaceOrView"]
     for key, has, lacks, advice in _OF_TENSORS:
         if changed and all(each.startswith(key) for each in changed) and not (new and gone):

@@ -13,12 +13,9 @@ __all__ = ["dump_src"]
 
 
 def dump_src(original_code: Union[CodeType, Callable[..., Any]], module: Any = None) -> str:
-    """Return the text of ``full_code_for_<function>.py`` for a compiled function, or its code object.
-
-    The function may be given as it is or as ``torch.compile`` returns it; a method or a module will do as well.
-    ``module`` is accepted and not needed. Raises ``ImportError`` when PyTorch is not installed and ``TypeError`` for
-    what has no code.
-    """
+    """Return the text of ``full_code_for_<function>.py`` for a compiled function, or its code object. The function may
+    be the original or the result of ``torch.compile``, also a method or a module. ``module`` is accepted and ignored.
+    Raises ``ImportError`` when PyTorch is not installed and ``TypeError`` for objects without code."""
     from depyf.dynamo.dump.full_code import writing as full_code
     from depyf.dynamo.entries.call_target import called
     from depyf.dynamo.hooks import torch_names

@@ -33,5 +33,5 @@ _own = patched_load_by_key_path
 
 
 def replacement() -> Optional[Callable[..., Any]]:
-    """What another project put in place of ``patched_load_by_key_path``; None when nobody did."""
+    """Return what another project assigned to ``patched_load_by_key_path``; ``None`` if none did."""
     return None if patched_load_by_key_path is _own else patched_load_by_key_path

@@ -9,20 +9,20 @@ from depyf.dynamo.hooks import generated_code
 
 
 def _dump_src_dir() -> Optional[str]:
-    """The directory that is dumped into, or was last."""
+    """Return the current dump directory, or the last one."""
     session = capture.current()
     return capture.last_directory if session is None else session.directory.path
 
 
 def _unpatched_load_by_key_path() -> Optional[Callable[..., Any]]:
-    """Inductor's own loader of generated modules, also while ``prepare_debug`` stands in front of it."""
+    """Return Inductor's own loader of generated modules, also while ``prepare_debug`` replaces it."""
     cache = generated_code.pycode_cache()
     loader = getattr(cache, "load_by_key_path", None)
     return getattr(loader, "__wrapped__", loader) if capture.current() is not None else loader
 
 
 class GlobalVariables(Mapping[str, Any]):
-    """Read-only; every value is that of now."""
+    """Read-only; every value is the current one."""
 
     _readers: Mapping[str, Callable[[], Any]] = {
         "dump_src_dir": _dump_src_dir,

@@ -23,17 +23,15 @@ __all__ = [
 
 
 def get_current_compiled_fn_name() -> str:
-    """``__compiled_fn_<id>`` of the compilation that this thread is in, also while its backward is compiled."""
+    """Return ``__compiled_fn_<id>`` of the compilation that this thread is in, also while its backward is compiled."""
     session, compile_id = capture.current(), current_compile_id()
     named = None if session is None or compile_id is None else session.compiled_function(compile_id)
     return NO_NAME if named is None else named.stable_name
 
 
 def write_code_to_file_template(src: str, path_template: str) -> str:
-    """Write ``src`` to the first of ``path_template % 0``, ``% 1``, ... that is free or holds it; answers that path.
-
-    Raises ``OSError`` when it can't be written.
-    """
+    """Write ``src`` to the first of ``path_template % 0``, ``% 1``, ... that is free or has this text; return the path.
+    Raises ``OSError`` when it can't be written."""
     for number in itertools.count():
         path = path_template % number
         try:
@@ -51,17 +49,15 @@ def write_code_to_file_template(src: str, path_template: str) -> str:
 
 @contextlib.contextmanager
 def lock_on_file(path_template: str) -> Iterator[None]:
-    """Hold the lock ``<path_template>.lock``, which no other process and no other thread holds meanwhile.
-
-    Raises ``OSError`` when the file can't be made.
-    """
+    """Hold the lock ``<path_template>.lock``, which excludes other processes and other threads. Raises ``OSError`` when
+    the file can't be made."""
     with locked_file(f"{path_template}.lock"):
         yield
 
 
 @dataclass
 class DynamoOptimizationResult:
-    """What Dynamo made of a function, given its original code; ``module`` is accepted and not needed."""
+    """What Dynamo made of a function, given its original code; ``module`` is accepted and ignored."""
 
     original_code: CodeType
     function_name: Optional[str] = None

@@ -12,18 +12,19 @@ from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
 _STATEMENT_ENDS = frozenset({Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR, Op.DELETE, Op.DELETE_ATTR, Op.DELETE_SUBSCR})
-"""What stands on the line of ``while a < (b or c): d = e`` before the copy of the test, and is no part of it."""
+"""The last operation before the copied test in ``while a < (b or c): d = e`` on one line; it is no part of the test."""
 
 
 class Arms:
-    """The arms in ``graph`` as it is now, and the tests that lead to them."""
+    """The arms in the current ``graph``, and the tests that lead to them; later changes of its edges do not matter."""
 
     def __init__(self, graph: FlowGraph) -> None:
-        self._blocks, self._predecessors = graph.blocks, graph.predecessors()
+        self._blocks, self.predecessors = dict(graph.blocks), graph.predecessors()
+        self._jumps = {id: block.term.target for id, block in graph.blocks.items() if isinstance(block.term, Branch)}
         self._one_statement = graph.one_statement
         self._numbers: Dict[int, Optional[int]] = {}
         self._known: Dict[FrozenSet[object], int] = {}
-        self._open: Set[int] = set()  # the blocks whose tests are looked for
+        self._open: Set[int] = set()  # the blocks whose tests are being computed
 
     def tests_of(self, id: int) -> Optional[int]:
         """Return a number for the tests that lead to block ``id``, if only tests on its own line do, else None.
@@ -42,23 +43,23 @@ class Arms:
         if self._one_statement or not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
         if [instr.op for instr in block.ops] == [Op.RETURN]:
-            return None  # the value was computed before, in several ways
+            return None  # the value was computed before, on several paths
         if block.ops[0].op is Op.ADD:
             return None  # the value is added to an earlier display
-        if block.ops[-1].op is Op.RAISE:
-            return None  # the end of an ``assert``, which is copied to each of its tests
+        if block.ops[-1].op is Op.RAISE and (block.ops[0].op is Op.SPECIAL or _values_left(block.ops) >= 0):
+            return None  # the end of an ``assert``, which is copied to each of its tests, or of a statement
         line = block.ops[0].line
         if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
-            return None  # it only drops what is below, as behind the guard of a case
+            return None  # it only drops lower values, as after the guard of a case
         if any(instr.op is Op.POP_EXC for instr in block.ops):
-            return None  # an exception was handled: by ``with``, and the statement behind it follows
+            return None  # an exception was handled: by ``with``, and the next statement follows
         tests = set()
-        for id in self._predecessors[block.id]:
+        for id in self.predecessors[block.id]:
             before = self._blocks[id]
             if id in self._open:
-                return None  # a loop is no expression
+                return None  # a loop is not an expression
             if isinstance(before.term, Branch) and before.term.instr.line == line:
-                how: object = before.term.test, (before.term.target == block.id) == before.term.jump_when
+                how: object = before.term.test, (self._jumps[id] == block.id) == before.term.jump_when
             elif _goes_on(before, block):
                 how = None
             else:
@@ -73,8 +74,8 @@ class Arms:
 
 
 def _goes_on(before: Block, block: Block) -> bool:
-    """Whether ``block`` goes on with the expression: with a test of what ``before`` computes, or with another operand
-    instead of what ``before`` drops."""
+    """Return whether ``block`` continues the expression of ``before``: with a test of its value, or with another
+    operand instead of the one that ``before`` drops."""
     if not isinstance(before.term, Jump) or not before.ops or before.ops[-1].line != block.ops[0].line:
         return False
     tested = isinstance(block.term, Branch) and leaves_operand(before)
@@ -91,13 +92,18 @@ def leaves_operand(block: Block) -> bool:
 
 def stands_alone(ops: List[Instr]) -> bool:
     """Return whether ``ops`` push one value and need no earlier ones."""
+    return _values_left(ops) >= 1
+
+
+def _values_left(ops: List[Instr]) -> int:
+    """Return how many values ``ops`` leave on the stack; -1 if they need earlier ones."""
     depth = 0
     for instr in ops:
         takes, leaves = effect(instr.op, instr.arg)
         if takes > depth:
-            return False
+            return -1
         depth += leaves - takes
-    return depth >= 1
+    return depth
 
 
 def computes_alone(ops: List[Instr]) -> bool:

@@ -15,16 +15,16 @@ from __future__ import annotations
 import ast
 from typing import List, Optional
 
-from depyf.bytecode.syntax_trees import children
+from depyf.bytecode.syntax_trees import own_returns
 from depyf.flow.graph import Block, End, FlowGraph, Jump
 from depyf.normal.ops import Instr, Op
 
 _MARK = "end of the body"
-"""The name that the statement loads; no variable is called so."""
+"""The name that the statement loads; no variable has this name."""
 
 
 def join_ends(graph: FlowGraph) -> None:
-    """Let all blocks that end in ``return None`` lead to one that begins with the mark."""
+    """Redirect all blocks that end in ``return None`` to one that starts with the mark."""
     ends = [block for block in graph.blocks.values() if _returns_none(block)]
     if not ends:
         return
@@ -57,11 +57,4 @@ def _is_mark(node: ast.AST) -> bool:
 def returns_inside(statements: List[ast.stmt]) -> bool:
     """Return whether any statement but the last contains a ``return``."""
     kept = statements[:-1] if statements and isinstance(statements[-1], ast.Return) else statements
-    pending: List[ast.AST] = list(kept)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Return):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            pending.extend(children(node))
-    return False
+    return bool(own_returns(kept))

@@ -1,10 +1,10 @@
-"""Calls of ``all``, ``any``, ``tuple`` and the like with a generator expression, which 3.14 compiles twice.
+"""Calls of ``all``, ``any``, ``tuple`` and similar builtins with a generator expression, which 3.14 compiles twice.
 
     all; COPY 1; SPECIAL all; IS; BRANCH false fallback     is it the builtin?
-    POP; ... a loop over the generator ...                  then what it does, without calling it
+    POP; ... a loop over the generator ...                  its effect, without the call
     fallback: NULL; ... the generator ...; CALL             else the call
 
-Both do the same, and the call is in the source. The verifier sees both.
+Both paths do the same, and the call is in the source. The verifier checks both.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from depyf.normal.ops import Op
 
 def undo_inlined_builtins(graph: FlowGraph) -> None:
     """Remove the loops, and the tests that guard them."""
+    if Op.SPECIAL not in graph.code.kinds:
+        return
     changed = False
     for block in graph.blocks.values():
         if _asks_for_builtin(block):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import AbstractSet, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
-from depyf.normal.effects import effect
+from depyf.normal.effects import FIXED, effect
 from depyf.normal.inlined import inlined_code
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 from depyf.quick_dataclass import dataclass
@@ -42,13 +42,13 @@ def outline(normal: NormalCode) -> NormalCode:
     for at, following in zip(order, [*order[1:], len(ops)]):
         listed.append((at, kept[at]))
         if going_on.get(at, following) != following:
-            listed.append((len(ops) + at, replace(kept[at], op=Op.JUMP, arg=None, target=going_on[at])))
+            listed.append((len(ops) + at, kept[at].changed(op=Op.JUMP, arg=None, target=going_on[at])))
     return replace(normal, ops=_renumbered(listed))
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """Indices of a comprehension: ``start`` is its first operation behind the iterator, ``build`` makes the result,
+    """Indices of a comprehension: ``start`` is its first operation after the iterator, ``build`` makes the result,
     ``header`` is the FOR."""
 
     start: int
@@ -60,9 +60,9 @@ class _Loop:
     ends: FrozenSet[int]
     """The operations that restore the variables, after the loop and when it raises."""
     below: int
-    """How many values lie below its result and its iterator."""
+    """The number of values below its result and its iterator."""
     behind: int
-    """Where control goes on with the result: since the end of ``async for`` is moved away, anywhere."""
+    """Where control continues with the result: anywhere, since the end of ``async for`` may have been moved."""
 
 
 class _Search:
@@ -75,6 +75,8 @@ class _Search:
         """Return all outermost comprehensions."""
         found: List[_Loop] = []
         inside: Set[int] = set()
+        if not self.normal.kinds >= {Op.BUILD, Op.SWAP, Op.FOR}:
+            return found
         for at, instr in enumerate(self.ops[:-2]):
             if instr.op is not Op.BUILD or at in inside:
                 continue
@@ -179,11 +181,9 @@ class _Search:
         return instr.target if instr.op is Op.JUMP and instr.target is not None else exhausted
 
     def _restores(self, behind: int, taken: List[Tuple[str, str]]) -> Optional[Set[int]]:
-        """Return the operations that restore variables, from ``behind`` on; None if not all are restored.
-
-        The compiler turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that what is done with
-        the result may stand in between.
-        """
+        """Return the operations that restore variables, from ``behind`` on; None if not all are restored. The compiler
+        turns ``SWAP 2; STORE x; STORE result`` into ``STORE result; STORE x``, so that uses of the result may come
+        between."""
         stack: List[object] = [_RESULT, *taken]
         stack[0], stack[-1] = stack[-1], stack[0]
         restores: Set[int] = set()
@@ -216,7 +216,7 @@ class _Search:
                     instr = self.ops[at]
                     if instr.handler is not None:
                         todo.append((instr.handler.target, instr.handler.depth + instr.handler.lasti + 1))
-                    takes, leaves = effect(instr.op, instr.arg) if instr.op not in ENDS else (0, 0)
+                    takes, leaves = FIXED.get(instr.op) or effect(instr.op, instr.arg)
                     if instr.target is not None:
                         todo.append((instr.target, depth - 1 if instr.op is Op.FOR else depth - takes + leaves))
                     if instr.op in ENDS:
@@ -230,9 +230,9 @@ def _operation(normal: NormalCode, loop: _Loop) -> Instr:
     ops = normal.ops
     build, header = ops[loop.build], ops[loop.header]
     assert header.target is not None
-    first = replace(build, handler=None)
-    argument = replace(build, op=Op.LOAD, arg=("fast", ".0"), handler=None)
-    end = replace(ops[header.target], op=Op.RETURN, arg=None, target=None, handler=None)
+    first = build.changed(handler=None)
+    argument = build.changed(op=Op.LOAD, arg=("fast", ".0"), handler=None)
+    end = ops[header.target].changed(op=Op.RETURN, arg=None, target=None, handler=None)
     inner: List[Tuple[int, Instr]] = [(loop.build, first), (loop.build + 1, argument)]
     body_first = sorted(loop.members, key=lambda at: (at < loop.header, at))
     inner.extend((at, _inside(ops[at], loop)) for at in (loop.header, *body_first))
@@ -243,21 +243,21 @@ def _operation(normal: NormalCode, loop: _Loop) -> Instr:
     if without_cell:
         body = _on_values(body, without_cell)
     code = inlined_code(normal.code, _NAMES[loop.kind], variables, cells, body)
-    return replace(build, op=Op.COMPREHENSION, arg=code, handler=ops[loop.start].handler)
+    return build.changed(op=Op.COMPREHENSION, arg=code, handler=ops[loop.start].handler)
 
 
 def _on_values(ops: Sequence[Instr], names: FrozenSet[str]) -> Tuple[Instr, ...]:
-    """A variable that is a cell elsewhere in the code object, but not in this comprehension, has its value where the
-    cell lies there: what looks like an access of the cell is one of the variable."""
+    """Return ``ops`` with accesses of the value for accesses of a cell. A variable of another scope's cell that is no
+    cell in this comprehension has its value in the slot of the cell."""
     result: List[Instr] = []
     for instr in ops:
         if instr.op is Op.CLOSURE and instr.arg in names:
-            instr = replace(instr, op=Op.LOAD, arg=("fast", instr.arg))
+            instr = instr.changed(op=Op.LOAD, arg=("fast", instr.arg))
         elif instr.op is Op.STORE and instr.arg[0] == "cell" and instr.arg[1] in names:
-            instr = replace(instr, arg=("fast", instr.arg[1]))
+            instr = instr.changed(arg=("fast", instr.arg[1]))
         elif instr.op is Op.COMPREHENSION:
             inner = names.difference(instr.arg.co_varnames, instr.arg.co_cellvars)
-            instr = replace(instr, arg=replace(instr.arg, ops=_on_values(instr.arg.ops, inner)))
+            instr = instr.changed(arg=replace(instr.arg, ops=_on_values(instr.arg.ops, inner)))
         result.append(instr)
     return tuple(result)
 
@@ -265,14 +265,14 @@ def _on_values(ops: Sequence[Instr], names: FrozenSet[str]) -> Tuple[Instr, ...]
 def _inside(instr: Instr, loop: _Loop) -> Instr:
     """Return ``instr`` for a code object of its own: with the loop's handlers only."""
     handler = instr.handler
-    if handler is not None:
-        own = handler.target in loop.members
-        handler = replace(handler, depth=handler.depth - loop.below) if own else None
-    return replace(instr, handler=handler)
+    if handler is None:
+        return instr
+    own = handler.target in loop.members
+    return instr.changed(handler=replace(handler, depth=handler.depth - loop.below) if own else None)
 
 
 def _renumbered(kept: Sequence[Tuple[int, Instr]]) -> Tuple[Instr, ...]:
-    """Those of the operations that can be reached; they come with the indices that targets mean."""
+    """Return the reachable operations; targets refer to the indices that come with them."""
     place = {at: index for index, (at, _) in enumerate(kept)}
     reached: Set[int] = set()
     todo = [0]
@@ -295,7 +295,8 @@ def _renumbered(kept: Sequence[Tuple[int, Instr]]) -> Tuple[Instr, ...]:
         instr = kept[index][1]
         target = None if instr.target is None else new[instr.target]
         handler = instr.handler
-        if handler is not None:
-            handler = replace(handler, target=new[handler.target])
-        result.append(replace(instr, target=target, handler=handler))
+        if target is not None or handler is not None:
+            handler = handler and replace(handler, target=new[handler.target])
+            instr = instr.changed(target=target, handler=handler)
+        result.append(instr)
     return tuple(result)

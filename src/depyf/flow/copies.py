@@ -8,30 +8,39 @@ from depyf.flow.exception_names import forget_exception_names
 from depyf.flow.exit_copies import (
     join_class_ends,
     join_failed_chains,
+    join_returned_arms,
     join_returned_comparisons,
-    join_returned_constants,
     join_returns_of_expression,
     split_exit_copies,
 )
 from depyf.flow.finally_copies import join_finally_copies
-from depyf.flow.graph import Block, FlowGraph, Jump
+from depyf.flow.graph import Block, Chains, FlowGraph, Jump, Region
 from depyf.flow.groups import simplify_exception_groups
 from depyf.flow.patterns import recover_matches
-from depyf.flow.threaded_tests import undo_threaded_tests
+from depyf.flow.returned_constants import join_returned_constants
+from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests
 
 
 def undo_copies(graph: FlowGraph) -> None:
     """Run all steps, in the order in which they build on each other."""
+    if len(graph.blocks) == 1:  # nothing jumps: there are no copies
+        join_returns_of_expression(graph)
+        split_constant_returns(graph)
+        join_class_ends(graph)
+        return
     undo_inlined_builtins(graph)
     undo_threaded_tests(graph)
+    undo_threaded_choices(graph)
     simplify_exception_groups(graph)
     forget_exception_names(graph)
     join_returns_of_expression(graph)
     join_returned_constants(graph)
+    join_returned_arms(graph)
     split_constant_returns(graph)
     join_class_ends(graph)
     join_returned_comparisons(graph)
     join_failed_chains(graph)
+    cover_jumps(graph)
     join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)
@@ -41,22 +50,52 @@ def undo_copies(graph: FlowGraph) -> None:
         cut = split_exit_copies(graph) or cut
         cut = cut or split_equal_tails(graph)  # of what is left: an exit may end in another one, which is cut next
         changed = join_equal_blocks(graph) or cut
+    undo_threaded_choices(graph)
+
+
+def cover_jumps(graph: FlowGraph) -> None:
+    """Move an empty block into the region of its target if control does not enter the region there. Since 3.12 jumps
+    are in no region; where a region is entered, they may be outside of it."""
+    jumps = [
+        (block, graph.blocks[block.term.target].region)
+        for block in graph.blocks.values()
+        if not block.ops and isinstance(block.term, Jump) and graph.blocks[block.term.target].region != block.region
+    ]
+    if all(region is None for _, region in jumps):
+        return
+    before, chains = graph.predecessors(), Chains(graph)
+
+    def inside(id: int, region: Region) -> bool:
+        block = graph.blocks[id]
+        if region in chains[block.region]:
+            return True
+        return not block.ops and all(region in chains[graph.blocks[each].region] for each in before[id])
+
+    for block, region in jumps:
+        if region is not None and all(inside(each, region) for each in before[block.successors()[0]]):
+            block.region = region
 
 
 def thread_jumps(graph: FlowGraph) -> None:
-    """Redirect jumps to an empty block to its successor. An empty block stays where it alone shows that control
-    leaves a region on its way (``while True: try: ...``: the jump back lies outside of the ``try``)."""
-    for block in list(graph.blocks.values()):
+    """Redirect jumps to an empty block to its successor. An empty block stays if only it shows that control leaves a
+    region (``while True: try: ...``: the back edge is outside of the ``try``)."""
+    chains = Chains(graph)
+    empty = {
+        id for id, block in graph.blocks.items() if not block.ops and not block.leaves and isinstance(block.term, Jump)
+    }
+    for block in list(graph.blocks.values()) if empty else ():
         for target in block.successors():
+            if target not in empty:
+                continue
             final = target
             seen = {target}
             while True:
                 middle = graph.blocks[final]
-                if middle.ops or middle.leaves or not isinstance(middle.term, Jump) or middle.term.target in seen:
+                if final not in empty or not isinstance(middle.term, Jump) or middle.term.target in seen:
                     break
                 beyond = graph.blocks[middle.term.target]
                 if middle.region not in (beyond.region, block.region) and not _lies_between(
-                    graph, block, middle, beyond
+                    chains, block, middle, beyond
                 ):
                     break
                 if isinstance(block.term, Jump) or middle.offset() > block.offset():
@@ -65,12 +104,17 @@ def thread_jumps(graph: FlowGraph) -> None:
                 seen.add(final)
             if final != target:
                 block.redirect(target, final)
+    if graph.entry in empty:  # the first statement is a loop, and goes back to what is in it
+        first = graph.blocks[graph.entry]
+        behind = graph.blocks[first.successors()[0]]
+        if first.region == behind.region:
+            graph.entry = behind.id
     graph.drop_unreachable()
 
 
-def _lies_between(graph: FlowGraph, block: Block, middle: Block, beyond: Block) -> bool:
+def _lies_between(chains: Chains, block: Block, middle: Block, beyond: Block) -> bool:
     """Return whether the path from ``block`` to ``beyond`` leaves and enters the same regions without ``middle``."""
     if middle.region in (block.region, beyond.region):
         return True
-    inside, outside = (*graph.chain(block.region), None), (*graph.chain(middle.region), None)
+    inside, outside = (*chains[block.region], None), (*chains[middle.region], None)
     return middle.region in inside and beyond.region in outside

@@ -5,11 +5,13 @@ Blocks are first cut where the common part begins, then equal blocks are merged.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Dict, List, Set, Tuple
 
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
 from depyf.flow.handling import handling
+from depyf.flow.managers import leaves_manager, leaves_with_value
 from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
 from depyf.normal.modes import has_returns
@@ -31,7 +33,7 @@ def split_constant_returns(graph: FlowGraph) -> None:
 
 
 def _find_implicit_returns(graph: FlowGraph) -> None:
-    """A function that runs off its end returns None in the place of whatever came before."""
+    """Mark the implicit returns: at its end, a function returns None with the span of the code before."""
     is_function = has_returns(graph.code)
     for block in graph.blocks.values():
         if not returns_constant(block) or block.ops[0].arg is not None:
@@ -65,22 +67,19 @@ def split_loop_tests(graph: FlowGraph) -> bool:
 
 
 def split_equal_tails(graph: FlowGraph) -> bool:
-    """Cut blocks that end in the same operations on the same lines where these begin: short exits are copied to every
-    jump to them. Returns whether anything was cut."""
+    """Cut blocks that end in the same operations on the same lines where these start. Returns whether anything was cut.
+    Short exits are copied to every jump to them."""
     count = len(graph.blocks)
+    ends = [(block, block.ops[-1]) for block in graph.blocks.values() if block.ops and block.ops[-1].op in _TAILS]
+    numbers = Counter([(last.op, last.line) for _, last in ends])
     groups: Dict[object, List[Block]] = {}
-    for block in graph.blocks.values():
+    for block, last in ends:
         term = block.term
-        if (
-            block.ops
-            and isinstance(term, (Jump, End))
-            and not returns_constant(block)
-            and not leaves_with_value(block.ops)
-        ):
-            last = block.ops[-1]
-            where = _behind_empty(graph, term.target) if isinstance(term, Jump) else None
-            if last.op in _TAILS and last.line is not None:
-                groups.setdefault((where, block.region, last.op, last.line), []).append(block)
+        if numbers[last.op, last.line] < 2 or last.line is None or not isinstance(term, (Jump, End)):
+            continue
+        if not returns_constant(block) and not leaves_with_value(block.ops):
+            where = behind_empty(graph, term.target) if isinstance(term, Jump) else None
+            groups.setdefault((where, block.region, last.op, last.line), []).append(block)
     for blocks in groups.values():
         first = blocks[0]
         common = min((_common_tail(first, other) for other in blocks[1:]), default=0)
@@ -93,7 +92,7 @@ def split_equal_tails(graph: FlowGraph) -> bool:
     return len(graph.blocks) > count
 
 
-def _behind_empty(graph: FlowGraph, target: int) -> int:
+def behind_empty(graph: FlowGraph, target: int) -> int:
     """Return the destination of a jump to ``target``: an empty block in between shows that a region is left."""
     block, seen = graph.blocks[target], {target}
     while not (block.ops or block.leaves) and isinstance(block.term, Jump) and block.term.target not in seen:
@@ -103,9 +102,10 @@ def _behind_empty(graph: FlowGraph, target: int) -> int:
 
 
 def _way_out(graph: FlowGraph, blocks: List[Block]) -> int:
-    """Of the jumps of ``blocks``, which lead to the same place, where one goes; over an empty block, if one does."""
+    """Return the target of one of the jumps of ``blocks``, which lead to the same block; an empty block, if one leads
+    there."""
     targets = [block.term.target for block in blocks if isinstance(block.term, Jump)]
-    return next((each for each in targets if _behind_empty(graph, each) != each), targets[0]) if targets else -1
+    return next((each for each in targets if behind_empty(graph, each) != each), targets[0]) if targets else -1
 
 
 _TAILS = frozenset({Op.RETURN, Op.POP, Op.STORE, Op.STORE_ATTR, Op.STORE_SUBSCR})
@@ -161,42 +161,50 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
     its copies have different successors at first, and with the test that leads to it.
     """
     count = len(graph.blocks)
-    _Joiner(graph).run()
-    graph.drop_unreachable()
+    candidates = _alike(graph)
+    if candidates and _Joiner(graph, candidates).run():
+        graph.drop_unreachable()
     return len(graph.blocks) < count
+
+
+_RAISING = frozenset([Op.RAISE, Op.RERAISE])
+
+
+def _in_handler(block: Block) -> bool:
+    """Return whether it matters to ``block`` which exceptions are being handled."""
+    return block.ops[-1].op in _RAISING or any(instr.op is Op.POP_EXC for instr in block.ops)
 
 
 class _Joiner:
     """Joins equal blocks, then the predecessors that have become equal by that."""
 
-    def __init__(self, graph: FlowGraph) -> None:
-        self.graph, self.arms, self.handled = graph, Arms(graph), handling(graph)
+    def __init__(self, graph: FlowGraph, candidates: Set[int]) -> None:
+        self.graph, self.arms = graph, Arms(graph)
+        self.handled = handling(graph) if any(_in_handler(graph.blocks[id]) for id in candidates) else {}
         self.place = {id: place for place, id in enumerate(graph.blocks)}
-        self.sources: Dict[int, Set[int]] = {id: set() for id in graph.blocks}
-        for block in graph.blocks.values():
-            for target in block.successors():
-                self.sources[target].add(block.id)
+        self.sources = {id: set(before) for id, before in self.arms.predecessors.items()}
         self.users = {
             block.id: {block.term.target}
             for block in graph.blocks.values()
             if isinstance(block.term, Jump) and leaves_operand(block) and self._is_operand(block)
         }
         self.entries = {region.entry for region in graph.regions()}
-        self.candidates = _alike(graph)
+        self.candidates = candidates
         self.groups: Dict[object, Set[int]] = {}
         self.keys: Dict[int, object] = {}
 
     def _is_operand(self, block: Block) -> bool:
-        """Whether ``block`` computes one value. What it drops before was tested, and is no result of an
-        exit method, where the statement behind ``with`` is copied to both ways out of it."""
+        """Return whether ``block`` computes one value. A value that it drops first must have been tested: it is not the
+        result of an exit method, where the statement after ``with`` is copied to both exits."""
         if block.ops[0].op is Op.POP and not any(
             isinstance(self.graph.blocks[id].term, Branch) for id in self.sources[block.id]
         ):
             return False
         return computes_alone(block.ops)
 
-    def run(self) -> None:
-        changed = set(self.candidates)
+    def run(self) -> bool:
+        """Join the blocks; return whether there were any."""
+        changed, joined = set(self.candidates), False
         while changed:
             merged: Dict[int, int] = {}
             for group in self._regrouped(changed):
@@ -209,22 +217,34 @@ class _Joiner:
                 if old not in self.entries:
                     del self.graph.blocks[old]
             changed = {id for id in changed & self.candidates if id in self.graph.blocks}
+            joined = joined or bool(merged)
+        return joined
 
     def _regrouped(self, changed: Set[int]) -> List[List[int]]:
         """Return the groups of equal blocks, in order, that these blocks are in now."""
-        touched: Dict[object, None] = {}
-        for id in sorted(changed, key=self.place.__getitem__):
+        order = sorted(changed, key=self.place.__getitem__)
+        for id in order:
             old = self.keys.pop(id, None)
             if old is not None:
                 self.groups[old].discard(id)
-            block = self.graph.blocks[id]
-            key = _key(block)
+            key = _key(self.graph.blocks[id])
             if key is not None:
-                handled = self.handled[id] if block.ops[-1].op in (Op.RAISE, Op.RERAISE) else ()
-                key = self.keys[id] = (key, self.arms.tests_of(id), handled)
+                self.keys[id] = key
                 self.groups.setdefault(key, set()).add(id)
-                touched[key] = None
-        return [sorted(self.groups[key], key=self.place.__getitem__) for key in touched if len(self.groups[key]) > 1]
+        touched = [id for id in order if id in self.keys and len(self.groups[self.keys[id]]) > 1]
+        found: Dict[object, List[int]] = {self._whole_key(id): [] for id in touched}
+        for key in {self.keys[id]: None for id in touched}:
+            for id in sorted(self.groups[key], key=self.place.__getitem__):
+                group = found.get(self._whole_key(id))
+                if group is not None:
+                    group.append(id)
+        return [group for group in found.values() if len(group) > 1]
+
+    def _whole_key(self, id: int) -> object:
+        """Return the key of a block with the tests that lead to it, and the exceptions that are handled where it raises
+        or leaves one. Only where the keys of several blocks are equal is this needed."""
+        handled = self.handled[id] if _in_handler(self.graph.blocks[id]) else ()
+        return self.keys[id], self.arms.tests_of(id), handled
 
     def _merged(self, group: List[int]) -> Dict[int, int]:
         """Return the copies among equal blocks, each with its original; operands of the same use are no copies."""
@@ -240,6 +260,7 @@ class _Joiner:
             self.users.setdefault(keep, set()).update(mine)
             if isinstance(self.graph.blocks[id].term, Branch):
                 self.graph.copied_tests.add(keep)
+                _test_as_first(self.graph.blocks[keep], self.graph.blocks[id])
         return merged
 
     def _redirect(self, old: int, new: int) -> Set[int]:
@@ -251,8 +272,16 @@ class _Joiner:
         return sources
 
 
+def _test_as_first(kept: Block, copy: Block) -> None:
+    """Make the branch of ``kept`` jump where ``copy`` does, if that comes first: the test of ``while a or b`` at the
+    bottom of the loop jumps the other way round (3.12)."""
+    mine, other = kept.term, copy.term
+    if isinstance(mine, Branch) and isinstance(other, Branch) and copy.offset() < kept.offset():
+        mine.jump_when, mine.target, mine.fall = other.jump_when, other.target, other.fall
+
+
 def _alike(graph: FlowGraph) -> Set[int]:
-    """The blocks that may have an equal: another one is as long, and on the same lines. Most have none."""
+    """Return the blocks that may have an equal: another one has the same length and lines. Most have none."""
     groups: Dict[object, List[int]] = {}
     for block in graph.blocks.values():
         ops = block.ops
@@ -260,7 +289,11 @@ def _alike(graph: FlowGraph) -> Set[int]:
             middle = ops[len(ops) // 2]
             looks = (len(ops), ops[0].line, ops[-1].line, comparable(ops[0]), middle.op, comparable(middle))
             groups.setdefault(None if returns_constant(block) else looks, []).append(block.id)
-    return {id for group in groups.values() if len(group) > 1 for id in group}
+    alike = {id for group in groups.values() if len(group) > 1 for id in group}
+    if not graph.code.returns_value:
+        return alike
+    leaving = [block for block in graph.blocks.values() if leaves_manager(graph, block)]
+    return alike.difference(*[(block.id, *block.successors()) for block in leaving])
 
 
 def _key(block: Block) -> object:
@@ -268,8 +301,11 @@ def _key(block: Block) -> object:
     ops = block.ops
     if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
-    if not ops or any(instr.op in (Op.PUSH_EXC, Op.POP_EXC) for instr in ops):
-        return None  # they belong to one handler, even if another one looks the same
+    if not ops or any(instr.op is Op.PUSH_EXC for instr in ops):
+        return None
+    uses = ops[0].op is not Op.SWAP and effect(ops[0].op, ops[0].arg)[0]
+    if not uses and any(instr.op is Op.POP_EXC for instr in ops):
+        return None  # it returns a value, or computes one: the copy of a handler's end uses up an earlier one
     if leaves_with_value(ops):
         return None
     term = block.term
@@ -286,28 +322,6 @@ def _key(block: Block) -> object:
         return None
     body = tuple((instr.op, comparable(instr), instr.line) for instr in ops)
     return (body, end, block.region, block.leaves)
-
-
-def leaves_with_value(ops: List[Instr]) -> bool:
-    """Return whether ``ops`` call the exit function of a ``with`` and then return an earlier value: each ``return`` has
-    its own such block, equal to the others (it has the line of the ``with``); only shorter ones are copies."""
-    if ops[-1].op is not Op.RETURN:
-        return False
-    call = max((index for index in range(3, len(ops)) if _ends_with(ops, index)), default=None)
-    if call is None:
-        return False
-    depth = 1  # of the values from the call on
-    for instr in ops[call + 1 : -1]:
-        if instr.op is not Op.SWAP:
-            takes, leaves = effect(instr.op, instr.arg)
-            depth = max(depth - takes, 0) + leaves
-    return depth < 1
-
-
-def _ends_with(ops: List[Instr], index: int) -> bool:
-    """Return whether the operation at ``index`` calls an exit method with three None."""
-    arguments = [(instr.op, instr.arg) for instr in ops[index - 3 : index]]
-    return ops[index].op is Op.CALL and arguments == [(Op.CONST, None)] * 3
 
 
 def same_operation(one: Instr, two: Instr) -> bool:

@@ -1,5 +1,5 @@
-"""Undo what the compiler adds for ``except E as name``: the ``name = None; del name`` at every exit of the
-clause, and the region that does the same when the clause raises."""
+"""Undo the code for ``except E as name``: the ``name = None; del name`` at every exit of the clause, and the region
+whose handler does the same when the clause raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from depyf.normal.ops import Instr, Op
 
 
 def forget_exception_names(graph: FlowGraph) -> None:
-    """Remove what ``except E as name`` adds: the region whose handler is ``name = None; del name; reraise``."""
+    """Remove the code for ``except E as name``: the region whose handler is ``name = None; del name; reraise``."""
     gone: Dict[Region, str] = {}
     for region in graph.regions():
         name = _forgets(graph.blocks[region.entry])
@@ -29,7 +29,8 @@ def forget_exception_names(graph: FlowGraph) -> None:
 
 
 def _bound_exceptions(graph: FlowGraph) -> Set[object]:
-    """What is stored right behind a test of the exception (a clause that can't raise has no region to forget in)."""
+    """Return the variables stored right after a test of the exception (a clause that can't raise has no such
+    region)."""
     names: Set[object] = set()
     for block in graph.blocks.values():
         if block.ops and block.ops[-1].op is Op.CHECK_EXC and isinstance(block.term, Branch):
@@ -40,7 +41,7 @@ def _bound_exceptions(graph: FlowGraph) -> Set[object]:
 
 
 def _forgets(block: Block) -> Optional[str]:
-    """Return the name, if ``block`` is ``CONST None, STORE name, DELETE name, RERAISE``."""
+    """Return the name if ``block`` is ``CONST None, STORE name, DELETE name, RERAISE``; ``None`` otherwise."""
     ops = block.ops
     if [instr.op for instr in ops] != [Op.CONST, Op.STORE, Op.DELETE, Op.RERAISE]:
         return None
@@ -51,13 +52,13 @@ def _forgets(block: Block) -> Optional[str]:
 
 
 def _without_forgetting(graph: FlowGraph, block: Block, names: Set[object]) -> List[Instr]:
-    """3.11: every way out of the clause is ``POP_EXCEPT; None; STORE name; DELETE name``."""
+    """Remove ``None; STORE name; DELETE name`` after POP_EXCEPT at every exit of the clause (3.11)."""
     ops = block.ops
     result: List[Instr] = []
     index = 0
     while index < len(ops):
         if ops[index].op is Op.POP_EXC and _is_forgetting(result[-3:], names):
-            del result[-3:]  # 3.8, behind a clause that does nothing
+            del result[-3:]  # 3.8, after an empty clause
             graph.clause_ends.add(ops[index].offset)
         result.append(ops[index])
         tail = ops[index + 1 : index + 4]
@@ -74,7 +75,7 @@ def _without_forgetting(graph: FlowGraph, block: Block, names: Set[object]) -> L
 
 
 def _ends_in_forgetting(graph: FlowGraph, block: Block, ops: List[Instr], names: Set[object]) -> bool:
-    """3.8: where a clause runs to its end, and only there, POP_EXCEPT follows ``None; STORE name; DELETE name``."""
+    """Return whether ``None; STORE name; DELETE name`` precedes POP_EXCEPT, as only at the end of a clause (3.8)."""
     return (
         _is_forgetting(ops[-3:], names)
         and isinstance(block.term, Jump)

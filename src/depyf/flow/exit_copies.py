@@ -19,14 +19,14 @@ from collections import Counter
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.flow.arms import Arms, comparable
-from depyf.flow.equal_blocks import leaves_with_value
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
+from depyf.flow.managers import leaves_manager, leaves_with_value, spans_of_managers
 from depyf.normal.effects import effect
 from depyf.normal.modes import Mode, mode_of
 from depyf.normal.ops import Instr, Op
 
-_LONGEST = 4
-"""How many instructions a block may have that the compiler copies."""
+LONGEST_COPY = 4
+"""The number of instructions of the longest block that the compiler copies."""
 
 _WITHOUT_LINE = frozenset({Op.ADD, Op.POP})
 
@@ -42,10 +42,12 @@ def split_exit_copies(graph: FlowGraph) -> bool:
             where = block.term.target if isinstance(block.term, Jump) else None
             groups.setdefault((where, block.region, block.leaves, last.op, last.line), []).append(block)
     cuts: Dict[int, int] = {}
+    several = [blocks for blocks in groups.values() if len(blocks) > 1]
+    if not several:
+        return False
     arms = Arms(graph)
-    for blocks in groups.values():
-        if len(blocks) > 1:
-            cuts.update(_common_exits([_Ending(graph, block, arms.tests_of(block.id)) for block in blocks]))
+    for blocks in several:
+        cuts.update(_common_exits([_Ending(graph, block, arms.tests_of(block.id)) for block in blocks]))
     changed = False
     for block in list(graph.blocks.values()):
         common = cuts.get(block.id, 0)
@@ -58,7 +60,9 @@ def split_exit_copies(graph: FlowGraph) -> bool:
 
 def join_returned_comparisons(graph: FlowGraph) -> None:
     """Join ``return a or b < c < d``: the last comparison returns by a copy with its own line (3.8, 3.9); the exit in
-    the middle of the chain shows the line of the return."""
+    the middle of the chain has the line of the return."""
+    if Op.SWAP not in graph.code.kinds:
+        return
     for block in graph.blocks.values():
         if not isinstance(block.term, Branch):
             continue
@@ -72,29 +76,49 @@ def join_returned_comparisons(graph: FlowGraph) -> None:
                 end.ops, end.term = end.ops[:-1], Jump(returning.id)
 
 
-def join_returned_constants(graph: FlowGraph) -> None:
-    """Join ``return a and b and (1 or c)``: the last operand is reduced to a constant and a jump to the return, which
-    is replaced by a copy of it (3.10 on). It returns for the same statement as the tests before it."""
+def join_returned_arms(graph: FlowGraph) -> None:
+    """Join ``return a if b else 1``, whose return is copied to both arms (3.12 on): one statement with two values, as
+    columns show."""
+    groups: Dict[object, List[Tuple[Block, int]]] = {}
     for block in graph.blocks.values():
-        if not isinstance(block.term, Branch) or [(instr.op, instr.arg) for instr in block.ops[-1:]] != [(Op.COPY, 1)]:
+        ops = block.ops
+        if not ops or ops[-1].op is not Op.RETURN or ops[-1].span is None or None in ops[-1].span:
             continue
-        for out, behind in ((block.term.target, block.term.fall), (block.term.fall, block.term.target)):
-            returning, last = graph.blocks[out], graph.blocks[behind]
-            if returning.region != last.region or returning.leaves != last.leaves or not _returns_one(returning.ops):
-                continue
-            constant, exit = last.ops[:2], last.ops[2:]
-            if [instr.op for instr in constant] == [Op.POP, Op.CONST] and _same_operations(exit, returning.ops):
-                last.ops, last.term = constant, Jump(returning.id)
+        begin = len(ops) - 1
+        while begin and ops[begin - 1].op in (Op.SWAP, Op.POP_EXC):  # in an except clause
+            begin -= 1
+        if not begin or _new_values(ops[:begin])[-1] == 1:  # else ``a or b``: the value was tested before
+            exit = tuple((instr.op, instr.arg) for instr in ops[begin:])
+            groups.setdefault((ops[-1].span, exit, block.region), []).append((block, begin))
+    several = [arms for arms in groups.values() if len(arms) > 1]
+    managers = spans_of_managers(graph) if several else set()
+    for arms in several:
+        first, begin = arms[0]
+        if first.ops[-1].span in managers:  # a return in a ``with`` has its span
+            continue
+        if len({block.ops[begin - 1].span if begin else None for block, begin in arms}) > 1:
+            _merge_copies(graph, [block for block, _ in arms])
+            end = graph.new_block(first.ops[begin:], End(), first.region)
+            for block, begin in arms:
+                block.ops, block.term = block.ops[:begin], Jump(end.id)
 
 
-def _returns_one(ops: List[Instr]) -> bool:
-    """Whether ``ops`` return a value from the stack, at the end of a handler or anywhere else."""
-    names = [instr.op for instr in ops]
-    return names in ([Op.RETURN], [Op.POP_EXC, Op.RETURN], [Op.SWAP, Op.POP_EXC, Op.RETURN])
-
-
-def _same_operations(one: List[Instr], two: List[Instr]) -> bool:
-    return [(instr.op, instr.arg) for instr in one] == [(instr.op, instr.arg) for instr in two]
+def _merge_copies(graph: FlowGraph, blocks: List[Block]) -> None:
+    """Redirect jumps to copies among ``blocks``, which have the spans of their originals, to these. The test of one arm
+    may lead to the same value as another one: ``a if (b if c else d) else e``."""
+    originals: Dict[object, int] = {}
+    copies: Dict[int, int] = {}
+    for block in blocks:
+        key = tuple((instr.op, comparable(instr), instr.span) for instr in block.ops)
+        original = originals.setdefault(key, block.id)
+        if original != block.id:
+            copies[block.id] = original
+    for block in graph.blocks.values() if copies else ():
+        for target in block.successors():
+            if target in copies:
+                block.redirect(target, copies[target])
+    if copies:
+        graph.drop_unreachable()
 
 
 def join_returns_of_expression(graph: FlowGraph) -> None:
@@ -110,16 +134,18 @@ def join_returns_of_expression(graph: FlowGraph) -> None:
 def join_failed_chains(graph: FlowGraph) -> None:
     """Join ``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, followed by a copy
     of the block after a failed second test."""
+    if not {Op.SWAP, Op.COPY} <= graph.code.kinds:
+        return
+    ends = [block for block in graph.blocks.values() if _is_exit(block)]
+    dropping = [block for block in ends if block.ops[0].op is Op.POP]
+    predecessors = graph.predecessors() if dropping else {}
+    dropping = [each for each in dropping if all(_tests_a_chain(graph.blocks[id]) for id in predecessors[each.id])]
     exits: Dict[object, Block] = {}
-    for block in graph.blocks.values():
-        if _is_exit(block):
-            exits.setdefault(_whole(block.ops, block), block)
-    predecessors = graph.predecessors()
-    for block in graph.blocks.values():
-        if not _is_exit(block) or block.ops[0].op is not Op.POP:
-            continue
+    for block in ends if dropping else ():
+        exits.setdefault(_whole(block.ops, block), block)
+    for block in dropping:
         original = exits.get(_whole(block.ops[1:], block))
-        if original is not None and all(_tests_a_chain(graph.blocks[id]) for id in predecessors[block.id]):
+        if original is not None:
             block.ops, block.term = block.ops[:1], Jump(original.id)
 
 
@@ -128,14 +154,14 @@ def _whole(ops: List[Instr], block: Block) -> object:
 
 
 def _tests_a_chain(block: Block) -> bool:
-    """Whether ``block`` ends with ``a < b`` of ``a < b < c``, and a jump if that is false."""
+    """Return whether ``block`` ends with ``a < b`` of ``a < b < c``, and a jump if that is false."""
     ops = [(instr.op, instr.arg) for instr in block.ops[-3:-1]]
     return isinstance(block.term, Branch) and ops == [(Op.SWAP, 2), (Op.COPY, 2)]
 
 
 def join_class_ends(graph: FlowGraph) -> None:
-    """Join the ends of a class body: the code that the compiler adds there has no line of its own, so its copies have
-    the lines of the code before them."""
+    """Join the ends of a class body: the code that the compiler adds has no line, so its copies have those of the code
+    before them."""
     if graph.code.code.co_flags & inspect.CO_OPTIMIZED:
         return
     ends: Dict[object, Block] = {}
@@ -152,7 +178,8 @@ def join_class_ends(graph: FlowGraph) -> None:
 
 
 def _end_of_class(ops: List[Instr]) -> Optional[int]:
-    """Where that begins in a block: its values are constants, cells, and the cell that is returned as well."""
+    """Return where the end of a class starts in a block: its values are constants, cells, and the cell that is returned
+    as well. ``None`` if it does not."""
     begin = None
     for index in reversed(range(len(ops))):
         instr = ops[index]
@@ -164,9 +191,9 @@ def _end_of_class(ops: List[Instr]) -> Optional[int]:
 
 
 def _leaves(graph: FlowGraph, block: Block) -> bool:
-    """Whether ``block`` returns or raises, and may be a copy; ``return <constant>`` is a block of its own by now, and
-    what comes behind the end of a region is one anyway."""
-    if leaves_with_value(block.ops):
+    """Return whether ``block`` returns or raises, and may be a copy. ``return <constant>`` is a separate block by now,
+    and so is the code after the end of a region."""
+    if leaves_with_value(block.ops) or leaves_manager(graph, block):
         return False
     if isinstance(block.term, End):
         return _is_exit(block) and not returns_constant(block)
@@ -181,11 +208,11 @@ def _is_exit(block: Block) -> bool:
 
 
 class _Ending:
-    """How a block ends: exits of one, two, ... operations.
+    """The possible exits of a block: its last one, two, ... operations.
 
-    ``tests`` is what ``Arms.tests_of`` says of the block. An exit may be cut off if what is before it is a whole number
-    of statements, or computes one value (``new_values`` says how many the operations before each one leave); between
-    two arms of an expression, only if it does in both.
+    ``tests`` is the result of ``Arms.tests_of`` for the block. An exit may be cut off if the operations before it are a
+    whole number of statements, or compute one value (``new_values``: how many values the operations before each one
+    leave); between two arms of an expression, only if this holds for both.
     """
 
     def __init__(self, graph: FlowGraph, block: Block, tests: Optional[int]) -> None:
@@ -196,25 +223,25 @@ class _Ending:
         self.longest = 0
         for instr in reversed(block.ops):
             offsets.add(instr.offset)
-            if len(offsets) > _LONGEST:
+            if len(offsets) > LONGEST_COPY:
                 break
             self.longest += 1
         self.short = self.longest
-        # what an assert raises has no name that another statement could raise it by
+        # no other statement can raise the exception of an assert, which has no name
         raised = [index for index, instr in enumerate(block.ops) if instr.op is Op.SPECIAL and _is_assertion(instr)]
         self.shortest = len(block.ops) - raised[-1] if raised and block.ops[-1].op is Op.RAISE else 0
         adding = next((index for index, instr in enumerate(block.ops) if instr.op in _WITHOUT_LINE), len(block.ops))
         self.longest = max(self.longest, len(block.ops) - adding)
 
     def operation(self, count: int) -> object:
-        """What the first operation of the exit of ``count`` is, for comparisons; ``None``: there is no such exit."""
+        """Return a key for the first operation of the exit of ``count`` operations; ``None`` if there is none."""
         if count > self.longest:
             return None
         instr = self.ops[-count]
         return instr.op, instr.line, type(instr.arg), comparable(instr)
 
     def is_copied(self, count: int) -> bool:
-        """Whether the compiler copies an exit of ``count`` operations, or can't have been given two of them."""
+        """Return whether the compiler copies an exit of ``count`` operations, or can't have been given two of them."""
         instr = self.ops[-count]
         if instr.op is Op.MAKE_FUNCTION:  # it belongs to the code object before it
             return False
@@ -223,11 +250,11 @@ class _Ending:
         return count <= self.short or instr.op is Op.ADD
 
     def begins_with_pop(self, count: int) -> bool:
-        """Whether the exit of ``count`` operations is the whole block, and drops a value from before at first."""
+        """Return whether the exit of ``count`` operations is the whole block, and first drops an earlier value."""
         return count == len(self.ops) and self.ops[0].op is Op.POP
 
     def values_before(self, count: int) -> int:
-        """How many values there are when the exit of ``count`` operations begins that were not there before."""
+        """Return the number of new values on the stack before the exit of ``count`` operations."""
         return self.new_values[len(self.ops) - count]
 
 
@@ -236,10 +263,8 @@ def _is_assertion(instr: Instr) -> bool:
 
 
 def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
-    """How many operations the longest exit has that a block shares with one of the others, for each block that does.
-
-    The endings are sorted into those that end in the same operations, one more each time.
-    """
+    """Return the length of the longest exit that each block shares with another one; blocks without one are left out.
+    The endings are sorted into groups with the same last operations, one more each time."""
     common: Dict[int, int] = {}
     todo: List[Tuple[int, List[_Ending]]] = [(1, endings)]
     while todo:
@@ -258,14 +283,14 @@ def _common_exits(endings: List[_Ending]) -> Dict[int, int]:
 
 
 def _that_may_be_cut(sharing: List[_Ending], count: int) -> Iterator[_Ending]:
-    """Those of the blocks with the same exit that have another one to share it with."""
+    """Yield the blocks with the same exit that have another one to share it with."""
     fit = [ending for ending in sharing if ending.values_before(count) <= 1]
     values = sum(ending.values_before(count) for ending in fit)
     numbers = Counter(ending.tests for ending in fit)
     for ending in fit:
         if ending.tests is None:
             others = len(fit)
-        else:  # what has other tests is another arm
+        else:  # other tests lead to another arm
             others = numbers[ending.tests] + numbers[None]
             if ending.values_before(count):
                 others = max(others, values)
@@ -274,7 +299,7 @@ def _that_may_be_cut(sharing: List[_Ending], count: int) -> Iterator[_Ending]:
 
 
 def _new_values(ops: List[Instr]) -> List[int]:
-    """How many values the first 0, 1, ... of ``ops`` leave on the stack that were not there before."""
+    """Return how many new values the first 0, 1, ... of ``ops`` leave on the stack."""
     depth = lowest = 0
     result = [0]
     for instr in ops:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Set, Tuple
 
-from depyf.flow.equal_blocks import same_operation
+from depyf.flow.equal_blocks import behind_empty, same_operation
+from depyf.flow.exit_copies import LONGEST_COPY
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
 from depyf.flow.groups import handles_groups
 from depyf.normal.effects import effect
-from depyf.normal.ops import Instr, Op
+from depyf.normal.ops import Op
 
 Position = Tuple[int, int]
 """A block and an index into its operations."""
@@ -22,7 +23,8 @@ def join_finally_copies(graph: FlowGraph) -> None:
 
     A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them.
     """
-    waiting = [region for region in graph.regions() if _is_finally(graph, region)]
+    overriding = _overriding(graph)
+    waiting = [region for region in graph.regions() if region in overriding or _is_finally(graph, region)]
     waiting.sort(key=lambda region: (len(graph.chain(region)), region.entry))
     joined = True
     while joined and waiting:
@@ -35,7 +37,7 @@ def join_finally_copies(graph: FlowGraph) -> None:
 
 
 class _Joiner:
-    """Replaces copies; knows the blocks ``inside`` of each region, those of the regions in it included."""
+    """Replaces copies; has the blocks ``inside`` of each region, nested regions included."""
 
     def __init__(self, graph: FlowGraph) -> None:
         self.graph = graph
@@ -45,17 +47,27 @@ class _Joiner:
             self._add(block)
 
     def join(self, region: Region) -> bool:
-        """Replace the copies of the ``finally`` body of ``region``, if all ways out of it are copies."""
-        matches: List[Tuple[int, Optional[Position]]] = []
+        """Replace the copies of the ``finally`` body of ``region``; return False if not all of its exits are copies."""
+        matches: List[Tuple[int, _CopyMatch]] = []
         exits, known = self._exits(region), len(self.inside.get(region, ()))
         for target in exits:
             match = _find_copy(self.graph, region, target)
             if match is None:
                 return False
-            matches.append((target, match.continuation))
-        for target, continuation in matches:
-            added = self.inside.get(region, [])[known:]
-            self._leave(region, target, continuation, [*exits[target], *added])
+            matches.append((target, match))
+        end: Optional[Block] = None
+        left: Dict[int, Block] = {}
+        for target, match in matches:
+            sources = [*exits[target], *self.inside.get(region, [])[known:]]
+            first = behind_empty(self.graph, target)
+            if first in left and not match.returns:  # one copy, that jumps lead to through empty blocks
+                self._redirect(sources, target, left[first].id)
+            elif match.returns or match.continuation is not None or not self._is_copied_return(target):
+                left[first] = self._leave(region, target, match.continuation, sources)
+            elif end is None:
+                end = self._leave(region, target, None, sources)
+            else:
+                self._redirect(sources, target, end.id)
         self.graph.finally_regions.add(region)
         return True
 
@@ -69,15 +81,24 @@ class _Joiner:
                     targets.setdefault(target, []).append(id)
         return targets
 
-    def _leave(self, region: Region, copy: int, continuation: Optional[Position], sources: List[int]) -> None:
+    def _is_copied_return(self, id: int) -> bool:
+        """Return whether block ``id`` is so short a return that the compiler copies it to every jump to it."""
+        ops = self.graph.blocks[id].ops
+        return 0 < len(ops) <= LONGEST_COPY and ops[-1].op is Op.RETURN
+
+    def _leave(self, region: Region, copy: int, continuation: Optional[Position], sources: List[int]) -> Block:
         """Redirect edges from ``sources`` to the copy to a new block, which leads to the copy's successor."""
-        # Without a reachable end, the handler's version says where control goes.
+        # Without a reachable end, the handler's version decides where control goes.
         term: Term = End() if continuation is None else Jump(self._split(continuation))
         target = self.graph.new_block([], term, self.graph.outer(region))
         target.leaves = (region,)
         self._add(target)
+        self._redirect(sources, copy, target.id)
+        return target
+
+    def _redirect(self, sources: List[int], old: int, new: int) -> None:
         for id in sources:
-            self.graph.blocks[id].redirect(copy, target.id)
+            self.graph.blocks[id].redirect(old, new)
 
     def _split(self, position: Position) -> int:
         """Return the block that begins at ``position``."""
@@ -97,8 +118,34 @@ class _Joiner:
             self.inside.setdefault(region, []).append(block.id)
 
 
+def _overriding(graph: FlowGraph) -> Set[Region]:
+    """Return the regions of ``try: return a; finally: continue`` (or ``break``). The handler is that of ``except:
+    continue``, but the value is on the stack where the region is left, and dropped before the same jump."""
+    found: Set[Region] = set()
+    for block in graph.blocks.values():
+        for target in block.successors() if block.region is not None else ():
+            if graph.blocks[target].region == block.region or not _starts_with_pop(graph, target):
+                continue
+            left = [each for each in graph.chain(block.region) if each not in graph.chain(graph.blocks[target].region)]
+            for region in left:
+                if [instr.op for instr in graph.blocks[region.entry].ops[:3]] == [Op.PUSH_EXC, Op.POP, Op.POP_EXC]:
+                    if region not in found and _CopyMatch(graph, region, returns=True).run(target):
+                        found.add(region)
+    return found
+
+
+def _starts_with_pop(graph: FlowGraph, id: int) -> bool:
+    block = graph.blocks[id]
+    for _ in range(4):  # empty blocks: jumps out of regions
+        if block.ops or not isinstance(block.term, Jump):
+            break
+        block = graph.blocks[block.term.target]
+    return bool(block.ops) and block.ops[0].op is Op.POP
+
+
 def _is_finally(graph: FlowGraph, region: Region) -> bool:
-    """``finally`` handlers keep the exception on the stack; ``except`` tests or pops it, ``with`` calls exit."""
+    """Return whether the handler of ``region`` is a ``finally`` body, which keeps the exception on the stack.
+    ``except`` tests or pops it, ``with`` calls exit."""
     ops = graph.blocks[region.entry].ops
     if not ops or ops[0].op is not Op.PUSH_EXC:
         return False
@@ -106,8 +153,8 @@ def _is_finally(graph: FlowGraph, region: Region) -> bool:
 
 
 def _starts_except(graph: FlowGraph, entry: int) -> bool:
-    """Whether the exception is tested or popped before anything else is done with it (the type may be any
-    expression, so look for the first operation that touches the slot of the exception)."""
+    """Return whether the exception is tested or popped first. The type may be any expression, so the first operation on
+    the slot of the exception decides."""
     if handles_groups(graph.blocks[entry]):
         return True
     depth, id, start = 0, entry, 1
@@ -133,7 +180,7 @@ def _starts_except(graph: FlowGraph, entry: int) -> bool:
 
 
 def _find_copy(graph: FlowGraph, region: Region, copy: int) -> Optional[_CopyMatch]:
-    """The match of the ``finally`` body of ``region`` with the copy that starts at block ``copy``, if it is one."""
+    """Return the match of the ``finally`` body of ``region`` with block ``copy``; ``None`` if that starts no copy."""
     for returns in (False, True):
         match = _CopyMatch(graph, region, returns=returns)
         if match.run(copy):
@@ -146,11 +193,9 @@ _Kinds = Tuple[Tuple[Op, object], ...]
 
 
 class _CopyMatch:
-    """Walks the handler of a ``finally`` and one copy of its body in lockstep.
-
-    ``returns``: the copy runs with a value to return on the stack, which jumps out of the body drop.
-    ``continuation``: where control goes behind the copy (None: nowhere).
-    """
+    """A walk through the handler of a ``finally`` and one copy of its body in lockstep. ``returns``: the copy runs with
+    a return value on the stack, which jumps out of the body drop. ``continuation``: where control continues after the
+    copy (None: nowhere)."""
 
     def __init__(self, graph: FlowGraph, region: Region, *, returns: bool) -> None:
         self.graph, self.region, self.returns = graph, region, returns
@@ -168,20 +213,25 @@ class _CopyMatch:
                 return False
         return True
 
-    def _normal(self, position: Position) -> Position:
+    def _normal(self, position: Position, *, stays_out: bool = False) -> Position:
+        """Return the position of the next operation. ``stays_out``: or the exit of an outer region that is entered
+        again before it, as at the end of a loop in which all is in a ``try``."""
         id, index = position
-        seen = 0
-        while seen < len(self.graph.blocks):
+        left: Dict[Region, int] = {}
+        for _ in range(len(self.graph.blocks)):
             block = self.graph.blocks[id]
             if index < len(block.ops) or not isinstance(block.term, Jump):
                 break
+            if stays_out:
+                left.update((region, id) for region in block.leaves if region not in left)
             id, index = block.term.target, 0
-            seen += 1
-        return id, index
+        again = [mark for region, mark in left.items() if region in self.graph.chain(self.graph.blocks[id].region)]
+        return (again[0], 0) if again else (id, index)
 
     def _walk(self, ours: Position, theirs: Position, nested: int) -> bool:
         while True:
-            ours, theirs = self._normal(ours), self._normal(theirs)
+            ours, here = self._normal(ours), theirs
+            theirs = self._normal(theirs)
             if ours == theirs or (ours, theirs) in self.pairs:
                 return True
             self.pairs.add((ours, theirs))
@@ -190,10 +240,10 @@ class _CopyMatch:
                 return theirs[1] == len(other.ops) and self._ends(block, other, nested)
             instr = block.ops[ours[1]]
             if instr.op is Op.RERAISE and not nested:
-                return self._continue_at(theirs)
-            drops = None if nested else _drops_exception(block.ops, ours[1])
-            if drops is not None:
-                ours = (ours[0], ours[1] + len(drops))
+                return self._continue_at(self._normal(here, stays_out=True))
+            dropped = None if nested else self._behind_dropped(ours)
+            if dropped is not None:
+                ours, drops = dropped
                 behind = self._behind(theirs, drops[: len(drops) // 2] if self.returns else ())
                 if behind is None:
                     return False
@@ -208,8 +258,18 @@ class _CopyMatch:
             if isinstance(block.term, End) and ours[1] == len(block.ops):
                 return True
 
+    def _behind_dropped(self, position: Position) -> Optional[Tuple[Position, _Kinds]]:
+        """Return the position after the operations that pop the exception before a jump out of the ``finally`` body,
+        and these; ``None`` if there are none. Copies with a return value in its place drop that by their first half."""
+        for kinds in (_DROPS, _DROPS_BELOW):
+            behind = self._behind(position, kinds)
+            if behind is not None:
+                return behind, kinds
+        return None
+
     def _behind(self, position: Position, kinds: _Kinds) -> Optional[Position]:
-        """The position behind the operations ``kinds``, if these stand at ``position``. In 3.8 copies share some."""
+        """Return the position after the operations ``kinds``, which copies may share in 3.8; ``None`` if they
+        differ."""
         for kind in kinds:
             position = self._normal(position)
             ops = self.graph.blocks[position[0]].ops
@@ -219,16 +279,19 @@ class _CopyMatch:
         return position
 
     def _same_region(self, block: Block, other: Block, nested: int) -> bool:
-        """Whether both blocks lie in regions or both in none; the handlers are walked through with as many exceptions
-        being handled as where control came into the regions first."""
+        """Return whether both blocks are in regions, or both in none. The handlers are compared with the number of
+        exceptions being handled at the first entry of the regions."""
         if block.region == self.outer or block.region is None:
             return other.region == block.region
         if other.region is None or other.region == self.outer:
             return False
-        if (block.region, other.region) not in self.regions:
-            self.regions.add((block.region, other.region))
-            self.todo.append(((block.region.entry, 0), (other.region.entry, 0), nested))
+        self._compare_handlers(block.region, other.region, nested)
         return True
+
+    def _compare_handlers(self, region: Region, other: Region, nested: int) -> None:
+        if (region, other) not in self.regions:
+            self.regions.add((region, other))
+            self.todo.append(((region.entry, 0), (other.entry, 0), nested))
 
     def _ends(self, block: Block, other: Block, nested: int) -> bool:
         term, copy = block.term, other.term
@@ -245,10 +308,14 @@ class _CopyMatch:
             self.todo.append(((term.body, 0), (copy.body, 0), nested))
             self.todo.append(((term.exhausted, 0), (copy.exhausted, 0), nested))
             return term.async_ == copy.async_
-        # Both enter an enclosing finally body that never ends normally.
+        # Both enter an enclosing finally body that never terminates normally.
         ends = isinstance(term, End) and isinstance(copy, End) and not block.ops and not other.ops
-        left = [one for one, two in zip(block.leaves, other.leaves) if one == two or (one, two) in self.regions]
-        return ends and len(left) == len(block.leaves) == len(other.leaves)
+        if not ends or len(block.leaves) != len(other.leaves):
+            return False
+        for left, also_left in zip(block.leaves, other.leaves):
+            if left != also_left:  # nothing in them may have been walked through
+                self._compare_handlers(left, also_left, nested)
+        return True
 
     def _continue_at(self, position: Position) -> bool:
         if self.continuation is None:
@@ -272,19 +339,10 @@ class _CopyMatch:
             first, second = (first[0], first[1] + 1), (second[0], second[1] + 1)
 
 
-def _drops_exception(ops: List[Instr], index: int) -> Optional[_Kinds]:
-    """The operations at ``index`` that take the exception off the stack before a jump out of the ``finally`` body, if
-    they do. Copies that have a value to return there drop it in the same place, by the first half of them."""
-    kinds = tuple((instr.op, instr.arg) for instr in ops[index : index + 4])
-    if kinds[:2] == _DROPS:
-        return _DROPS
-    return _DROPS_BELOW if kinds == _DROPS_BELOW else None
-
-
 _LEFT = 1 << 20
-"""In the place of a number of exceptions: that of the handler is dropped. What is dropped from then on belongs to
-handlers around this one, and the copy drops it, too."""
+"""Used as a number of exceptions: the handler's own is dropped. Later drops belong to enclosing handlers, and the copy
+has them, too."""
 
 _DROPS: _Kinds = ((Op.POP, None), (Op.POP_EXC, None))
 _DROPS_BELOW: _Kinds = ((Op.SWAP, 2), (Op.POP, None), (Op.SWAP, 2), (Op.POP_EXC, None))
-"""Below a value that the ``finally`` body itself returns."""
+"""The same below a value that the ``finally`` body itself returns."""

@@ -5,14 +5,14 @@ Blocks are mutable while the steps of this layer undo the compiler's copies; the
 
 from __future__ import annotations
 
-import enum
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
-from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 from depyf.quick_dataclass import dataclass
+from depyf.quick_enum import Enum
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,12 @@ class Jump:
     target: int
     offset: int = -1
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.target,)
 
-class Test(enum.Enum):
+
+class Test(Enum):
     """The test that a branch makes of the value that it pops."""
-
-    __hash__ = object.__hash__  # that of enumerations is written in Python, and several times slower
 
     TRUTH = "truth"
     NONE = "none"
@@ -42,13 +43,16 @@ class Test(enum.Enum):
 
 @dataclass
 class Branch:
-    """Goes to ``target`` when the popped value is (``jump_when``) or is not true/None, else to ``fall``."""
+    """A branch to ``target`` when the popped value is (``jump_when``) or is not true/None, else to ``fall``."""
 
     test: Test
     jump_when: bool
     target: int
     fall: int
     instr: Instr
+
+    def successors(self) -> Tuple[int, ...]:
+        return (self.fall, self.target)
 
 
 @dataclass
@@ -58,10 +62,16 @@ class For:
     exhausted: int
     instr: Instr
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.body, self.exhausted)
+
 
 @dataclass
 class End:
     """The last operation of the block is RETURN, RAISE or RERAISE."""
+
+    def successors(self) -> Tuple[int, ...]:
+        return ()
 
 
 Term = Union[Jump, Branch, For, End]
@@ -69,9 +79,9 @@ Term = Union[Jump, Branch, For, End]
 
 @dataclass
 class Block:
-    """``ops`` holds no jumps: they are ``term``. ``leaves`` names regions that a removed copy of a
-    ``finally`` body, ended here: control leaves them as this block begins. ``implicit``: a ``return None``
-    that nobody wrote. ``jumps_from``: the last offset of jumps behind it that were threaded away."""
+    """A basic block; jumps are ``term``, not in ``ops``. ``leaves``: regions whose removed copy of the ``finally`` body
+    ended here: control exits them as the block starts. ``implicit``: a ``return None`` that is not in the source.
+    ``jumps_from``: the last offset of its threaded jumps."""
 
     id: int
     ops: List[Instr]
@@ -89,14 +99,7 @@ class Block:
         return max(last, end, self.jumps_from)
 
     def successors(self) -> Tuple[int, ...]:
-        term = self.term
-        if isinstance(term, Jump):
-            return (term.target,)
-        if isinstance(term, Branch):
-            return (term.fall, term.target)
-        if isinstance(term, For):
-            return (term.body, term.exhausted)
-        return ()
+        return self.term.successors()
 
     def offset(self) -> int:
         """Return the bytecode offset of the block; -1 for synthetic blocks."""
@@ -107,7 +110,7 @@ class Block:
         return self.term.instr.offset if isinstance(self.term, (Branch, For)) else -1
 
     def redirect(self, old: int, new: int) -> None:
-        """Make every edge to ``old`` go to ``new``."""
+        """Redirect every edge to ``old`` to ``new``."""
         term = self.term
         if isinstance(term, Jump):
             term.target = new if term.target == old else term.target
@@ -120,16 +123,19 @@ class Block:
 
 
 def returns_constant(block: Block) -> bool:
-    """Return whether ``block`` is ``return <constant>`` and nothing else."""
+    """Return whether ``block`` is only ``return <constant>``."""
     return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN
 
 
 @dataclass
 class FlowGraph:
-    """``finally_regions``: those whose copies were joined; ``copied_tests``: blocks that end in a branch and stood in
-    the bytecode twice; ``clause_ends``: the offsets of the POP_EXC that ``except`` clauses run to where nothing
-    leaves them on the way, and ``clause_jumps`` those with which a jump leaves them, with its place, as far as that
-    shows; ``one_statement``: all of it is one expression, so that equal blocks of one line are copies."""
+    """The flow graph of one code object.
+
+    ``finally_regions``: those whose copies were joined. ``copied_tests``: blocks that end in a branch and had a copy.
+    ``clause_ends``: the offsets of the POP_EXC at the end of ``except`` clauses that no jump exits. ``clause_jumps``:
+    those of jumps that exit a clause, with their span if known. ``one_statement``: the code is one expression, so that
+    equal blocks of one line are copies.
+    """
 
     code: NormalCode
     blocks: Dict[int, Block]
@@ -167,12 +173,11 @@ class FlowGraph:
 
     def all_successors(self, block: Block) -> Tuple[int, ...]:
         """Return the normal successors, then the handler."""
-        if block.region is None:
-            return block.successors()
-        return (*block.successors(), block.region.entry)
+        successors = block.term.successors()
+        return successors if block.region is None else (*successors, block.region.entry)
 
     def predecessors(self) -> Dict[int, List[int]]:
-        """Return the normal predecessors of each block (a block that jumps twice to the same place counts twice)."""
+        """Return the normal predecessors of each block (a block that jumps twice to the same target counts twice)."""
         result: Dict[int, List[int]] = {id: [] for id in self.blocks}
         for block in self.blocks.values():
             for successor in block.successors():
@@ -180,14 +185,15 @@ class FlowGraph:
         return result
 
     def drop_unreachable(self) -> None:
-        reached: Set[int] = set()
+        reached = {self.entry}
         todo = [self.entry]
-        while todo:
-            id = todo.pop()
-            if id not in reached:
-                reached.add(id)
-                todo.extend(self.all_successors(self.blocks[id]))
-        self.blocks = {id: block for id, block in self.blocks.items() if id in reached}
+        for id in todo:
+            for successor in self.all_successors(self.blocks[id]):
+                if successor not in reached:
+                    reached.add(successor)
+                    todo.append(successor)
+        if len(reached) < len(self.blocks):
+            self.blocks = {id: block for id, block in self.blocks.items() if id in reached}
 
     def listing(self) -> str:
         """Return a listing for debugging the decompiler."""
@@ -202,27 +208,56 @@ class FlowGraph:
         return "\n".join(lines())
 
 
+class Chains(Dict[Optional[Region], Tuple[Region, ...]]):
+    """``FlowGraph.chain`` of each region, as long as the regions do not change: those of nested ones are made once."""
+
+    def __init__(self, graph: FlowGraph) -> None:
+        super().__init__({None: ()})
+        self._graph = graph
+
+    def __missing__(self, region: Region) -> Tuple[Region, ...]:
+        inner: Dict[Region, None] = {}
+        around: Optional[Region] = region
+        while around is not None and around not in self and around not in inner:
+            inner[around] = None
+            around = self._graph.outer(around)
+        if around in inner:  # a region covers its own handler
+            self[region] = self._graph.chain(region)
+            return self[region]
+        for each in reversed(list(inner)):
+            self[each] = (each, *self[around])
+            around = each
+        return self[region]
+
+
+_LAST = frozenset([Op.JUMP, Op.BRANCH, Op.FOR, Op.RETURN, Op.RAISE, Op.RERAISE])
+"""The operations that end a block."""
+
+
 def build(code: NormalCode) -> FlowGraph:
     """Build the flow graph of ``code``; block ids follow the order of the bytecode."""
-    ops = _with_guarded_tests(code.ops)
+    ops = _with_guarded_tests(code.ops) if Op.BRANCH in code.kinds else list(code.ops)
     leaders = {0}
+    handler: Optional[Handler] = None
     for index, instr in enumerate(ops):
+        if instr.handler is not handler:
+            if instr.handler != handler:
+                leaders.add(index)
+            handler = instr.handler
+            if handler is not None:
+                leaders.add(handler.target)
         if instr.target is not None:
             leaders.add(instr.target)
-        if instr.handler is not None:
-            leaders.add(instr.handler.target)
-        if instr.op in (Op.JUMP, Op.BRANCH, Op.FOR, Op.RETURN, Op.RAISE, Op.RERAISE) or (
-            index + 1 < len(ops) and ops[index + 1].handler != instr.handler
-        ):
+        if instr.op in _LAST:
             leaders.add(index + 1)
-        if instr.op is Op.FOR:
-            leaders.add(index)
+            if instr.op is Op.FOR:
+                leaders.add(index)
     starts = sorted(index for index in leaders if index < len(ops))
     id_at = {start: number for number, start in enumerate(starts)}
     graph = FlowGraph(code, {}, 0)
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else len(ops)
-        body = list(ops[start:end])
+        body = ops[start:end]
         handler = body[0].handler
         region = None if handler is None else Region(id_at[handler.target], handler.depth, handler.lasti)
         last = body[-1]
@@ -243,13 +278,20 @@ def build(code: NormalCode) -> FlowGraph:
 
 
 def _with_guarded_tests(ops: Sequence[Instr]) -> List[Instr]:
-    """``ops`` with the jump of ``x is None`` under the handler of what it tests: it can't raise, and 3.13 leaves it out
-    of the regions around it."""
-    entered = {instr.target for instr in ops} | {instr.handler.target for instr in ops if instr.handler is not None}
+    """Return ``ops`` with the jump of ``x is None`` under the handler of its test. The jump can't raise, and 3.13
+    leaves it out of the enclosing regions."""
+    tests = [
+        index
+        for index, instr in enumerate(ops)
+        if instr.op is Op.BRANCH and instr.arg in ("none", "not none") and index
+    ]
     result = list(ops)
-    for index, instr in enumerate(ops[1:], 1):
+    if not tests:
+        return result
+    entered = {instr.target for instr in ops} | {instr.handler.target for instr in ops if instr.handler is not None}
+    for index in tests:
         before = ops[index - 1]
-        if instr.op is Op.BRANCH and instr.arg in ("none", "not none") and index not in entered:
-            if before.op not in ENDS and before.target is None:
-                result[index] = replace(instr, handler=before.handler)
+        if index not in entered and before.op not in ENDS and before.target is None:
+            if ops[index].handler != before.handler:
+                result[index] = ops[index].changed(handler=before.handler)
     return result

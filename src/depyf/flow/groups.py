@@ -8,7 +8,6 @@ marker, these handlers are removed, and the end only pops the stack: the stateme
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region, Test
@@ -19,8 +18,8 @@ _FORGET = (Op.CONST, Op.STORE, Op.DELETE)
 
 
 def simplify_exception_groups(graph: FlowGraph) -> None:
-    """Rewrite every ``except*`` handler of ``graph``; graphs without one stay as they are."""
-    if not any(instr.op is Op.CHECK_EXC_GROUP for instr in graph.code.ops):
+    """Rewrite every ``except*`` handler of ``graph``; graphs without one do not change."""
+    if Op.CHECK_EXC_GROUP not in graph.code.kinds:
         return
     for block in graph.blocks.values():
         _spell_head_as_before(block)
@@ -30,7 +29,7 @@ def simplify_exception_groups(graph: FlowGraph) -> None:
     if not heads or not clauses:
         return
     for block in heads:
-        block.ops[2] = replace(block.ops[2], op=Op.NULL, arg=None)
+        block.ops[2] = block.ops[2].changed(op=Op.NULL, arg=None)
     _drop_guards(graph)
     for block in clauses:
         _simplify_clause(graph, block)
@@ -40,14 +39,14 @@ def simplify_exception_groups(graph: FlowGraph) -> None:
 
 
 def _spell_head_as_before(block: Block) -> None:
-    """3.12 begins a handler ``[]; COPY 2``."""
+    """Rewrite ``[]; COPY 2``, with which 3.12 starts a handler, to the older form."""
     ops = block.ops
     if _starts(ops, (Op.PUSH_EXC, Op.BUILD, Op.COPY)) and (ops[1].arg, ops[2].arg) == (("list", 0), 2):
-        ops[1:3] = [replace(ops[2], arg=1), ops[1], replace(ops[2], op=Op.SWAP)]
+        ops[1:3] = [ops[2].changed(arg=1), ops[1], ops[2].changed(op=Op.SWAP)]
 
 
 def _join_last_adds(graph: FlowGraph) -> None:
-    """3.13 copies the LIST_APPEND before PREP_RERAISE_STAR to every jump there."""
+    """Join the LIST_APPEND that 3.13 copies from before PREP_RERAISE_STAR to every jump there."""
     ends = [block for block in graph.blocks.values() if _starts(block.ops, (Op.PREP_RERAISE_STAR,))]
     sources = graph.predecessors() if ends else {}
     for end in ends:
@@ -57,7 +56,7 @@ def _join_last_adds(graph: FlowGraph) -> None:
 
 
 def handles_groups(block: Block) -> bool:
-    """Return whether ``block`` begins the handler of an ``except*`` that was rewritten."""
+    """Return whether ``block`` starts the handler of an ``except*`` that was rewritten."""
     return _starts(block.ops, (Op.PUSH_EXC, Op.COPY, Op.NULL, Op.SWAP))
 
 
@@ -77,7 +76,7 @@ def _ends_in_split(block: Block) -> bool:
 
 
 def _drop_guards(graph: FlowGraph) -> None:
-    """Take away the regions whose handler only remembers what the clause raised, and what forgets its name."""
+    """Remove the regions whose handler only records what the clause raised, and the code that deletes its name."""
     gone: Dict[Region, Optional[object]] = {}
     for region in graph.regions():
         ops = list(graph.blocks[region.entry].ops)
@@ -97,7 +96,7 @@ def _drop_guards(graph: FlowGraph) -> None:
 
 
 def _forgets(ops: List[Instr], index: int, name: Optional[object] = None) -> bool:
-    """Whether ``name = None; del name`` stands at ``index``."""
+    """Return whether ``name = None; del name`` is at ``index``."""
     tail = ops[index : index + 3]
     if tuple(instr.op for instr in tail) != _FORGET or tail[0].arg is not None or tail[1].arg != tail[2].arg:
         return False
@@ -105,7 +104,7 @@ def _forgets(ops: List[Instr], index: int, name: Optional[object] = None) -> boo
 
 
 def _exits(graph: FlowGraph, regions: Set[Region], chains: Dict[int, Tuple[Region, ...]]) -> Set[Tuple[Region, int]]:
-    """The normal edges that leave one of ``regions``: which, and where to."""
+    """Return the normal edges that leave one of ``regions``: the region and the target."""
     return {
         (region, target)
         for id, chain in chains.items()
@@ -120,7 +119,8 @@ def _exits(graph: FlowGraph, regions: Set[Region], chains: Dict[int, Tuple[Regio
 
 
 def _simplify_clause(graph: FlowGraph, block: Block) -> None:
-    """The test leaves nothing on the stack; a clause with a name begins with a copy of the exception."""
+    """Rewrite the test of a clause: it leaves nothing on the stack; a clause with a name starts with a copy of the
+    exception."""
     term = block.term
     assert isinstance(term, Branch)
     match, other = (term.fall, term.target) if term.jump_when else (term.target, term.fall)
@@ -139,7 +139,8 @@ def _simplify_clause(graph: FlowGraph, block: Block) -> None:
 
 
 def _simplify_end(graph: FlowGraph, block: Block) -> None:
-    """``LIST_APPEND 1; PREP_RERAISE_STAR; COPY 1; BRANCH none`` drops the rest and the list, and never raises."""
+    """Rewrite ``LIST_APPEND 1; PREP_RERAISE_STAR; COPY 1; BRANCH none``: it drops the rest and the list, and never
+    raises."""
     kinds = [instr.op for instr in block.ops[-3:]]
     if kinds != [Op.ADD, Op.PREP_RERAISE_STAR, Op.COPY] or not isinstance(block.term, Branch):
         return
@@ -149,7 +150,7 @@ def _simplify_end(graph: FlowGraph, block: Block) -> None:
     if not first or first[0].op is not Op.POP:
         return
     add, prepare, _ = block.ops[-3:]
-    drop = replace(add, op=Op.POP, arg=None)
+    drop = add.changed(op=Op.POP, arg=None)
     block.ops[-3:] = [drop, drop, prepare]
     block.term = Jump(done, term.instr.offset)
     del first[0]

@@ -8,17 +8,18 @@ from depyf.flow.graph import FlowGraph
 from depyf.normal.ops import Op
 
 Handling = Tuple[int, ...]
-"""The blocks that began to handle an exception, outermost first."""
+"""The blocks that started to handle an exception, outermost first."""
 
 
 def handling(graph: FlowGraph) -> Dict[int, Handling]:
     """Return the exceptions being handled at the start of each reachable block."""
     known: Dict[int, Handling] = {graph.entry: ()}
     todo: List[int] = [graph.entry]
+    has_handlers = any(block.region is not None for block in graph.blocks.values())
     while todo:
         block = graph.blocks[todo.pop()]
         before = after = known[block.id]
-        for instr in block.ops:
+        for instr in block.ops if has_handlers else ():
             if instr.op is Op.PUSH_EXC:
                 after = (*after, block.id)
             elif instr.op is Op.POP_EXC:

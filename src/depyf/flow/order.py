@@ -22,27 +22,25 @@ class Order:
 
 def order_blocks(graph: FlowGraph) -> Order:
     """Return the blocks in reverse postorder; of a branch's successors the one that falls through comes first."""
-    seen: Set[int] = {graph.entry}
+    successors: Dict[int, Tuple[int, ...]] = {}
     postorder: List[int] = []
 
-    def out(id: int) -> Iterator[int]:
+    def enter(id: int) -> Iterator[int]:
         block = graph.blocks[id]
-        if block.region is not None:
-            yield block.region.entry
-        yield from reversed(block.successors())
+        out = successors[id] = block.successors()
+        return iter(out[::-1] if block.region is None else (block.region.entry, *reversed(out)))
 
-    todo = [(graph.entry, out(graph.entry))]
-    while todo:
-        id, successors = todo[-1]
-        for successor in successors:
-            if successor not in seen:
-                seen.add(successor)
-                todo.append((successor, out(successor)))
+    path, todo = [graph.entry], [enter(graph.entry)]
+    while path:
+        for successor in todo[-1]:
+            if successor not in successors:
+                path.append(successor)
+                todo.append(enter(successor))
                 break
         else:
-            postorder.append(id)
+            postorder.append(path.pop())
             todo.pop()
     blocks = tuple(reversed(postorder))
-    index = {id: position for position, id in enumerate(blocks)}
-    headers = {target for id in blocks for target in graph.blocks[id].successors() if index[target] <= index[id]}
+    index = dict(zip(blocks, range(len(blocks))))
+    headers = {target for id in blocks for target in successors[id] if index[target] <= index[id]}
     return Order(blocks, index, headers)

@@ -1,33 +1,35 @@
 """Find ``match`` statements in the flow graph: the blocks of each pattern become the terminator of one block.
 
-A statement is a chain of cases. All but the last keep a copy of the subject on the stack for the next one; where a
-case fails, the next one begins. A chain that can't be read to its end stays unchanged.
+A statement is a chain of cases. All but the last keep a copy of the subject on the stack for the next one; a case that
+fails leads to the next one. A chain that can't be read to its end stays unchanged.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.lines import line_ranges
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test
-from depyf.flow.patterns_parts import NotAPattern
-from depyf.flow.patterns_reader import PatternReader, Position, Reading
+from depyf.flow.patterns_operations import read_pattern
+from depyf.flow.patterns_reader import Position, Reading
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 from depyf.quick_dataclass import dataclass
 
 _LONGEST_GUARD = 60
 _LONGEST_TEST = 200
-"""How many blocks a guard may have, and operations one of its tests, where nothing but the subject below them shows
-that they are a guard."""
+"""The limits for a guard that only the subject below it identifies: its blocks, and the operations of one test."""
+
+_FIRST = frozenset([Op.MATCH_CLASS, Op.MATCH_MAPPING, Op.MATCH_SEQUENCE, Op.COPY])
 
 
 @dataclass
 class PatternBranch(Branch):
-    """Goes to ``fall`` if the subject, which lies on the stack, matches. ``keeps``: the subject stays on the stack.
-    ``guarded``: if a test follows, it is a guard; ``default``: the bytecode shows that ``case _`` begins where it
-    fails.
+    """A branch to ``fall`` if the subject, which is on the stack, matches.
+
+    ``keeps``: the subject stays on the stack. ``guarded``: a test that follows is a guard. ``default``: the bytecode
+    shows that ``case _`` starts where it fails.
     """
 
     pattern: Optional[ast.pattern] = None
@@ -38,7 +40,7 @@ class PatternBranch(Branch):
 
 @dataclass
 class PatternJump(Jump):
-    """The pattern takes the subject and can't fail; ``guarded``: a guard follows."""
+    """A pattern that takes the subject and can't fail; ``guarded``: a guard follows."""
 
     pattern: Optional[ast.pattern] = None
     guarded: bool = False
@@ -53,13 +55,17 @@ class Case:
 
 def recover_matches(graph: FlowGraph) -> None:
     """Replace the patterns of all ``match`` statements in ``graph`` by ``PatternBranch`` and ``PatternJump``."""
-    if not hasattr(ast, "Match") or not any(_may_match(instr) for instr in graph.code.ops):
-        return
-    _Recovery(graph).run()
+    may_match = hasattr(ast, "Match") and not _FIRST.isdisjoint(graph.code.kinds)
+    if may_match and any(map(_starts, graph.blocks.values())):
+        _Recovery(graph).run()
 
 
-def _may_match(instr: Instr) -> bool:
-    return instr.op in (Op.MATCH_CLASS, Op.MATCH_MAPPING, Op.MATCH_SEQUENCE) or (instr.op, instr.arg) == (Op.COPY, 1)
+def _starts(block: Block) -> List[int]:
+    """Return where a pattern may start in ``block``. A copy that is tested for its truth is an operand of ``and``."""
+    ops = block.ops
+    found = [at for at, instr in enumerate(ops) if instr.op in _FIRST and (instr.op is not Op.COPY or instr.arg == 1)]
+    tested = isinstance(block.term, Branch) and block.term.test is Test.TRUTH and ops and ops[-1].op is Op.COPY
+    return [at for at in found if at != len(ops) - 1] if tested else found
 
 
 class _Recovery:
@@ -90,13 +96,9 @@ class _Recovery:
     # --- finding -----------------------------------------------------------------------------------------------
 
     def _find(self, block: Block) -> List[Case]:
-        """The cases of the first statement that begins in ``block``."""
-        for index, instr in enumerate(block.ops):
-            start = index
-            if instr.op is Op.MATCH_CLASS:
-                start = _class_begins(block.ops, index)
-            elif not _may_match(instr):
-                continue
+        """Return the cases of the first statement that starts in ``block``; an empty list if none does."""
+        for index in _starts(block):
+            start = _class_begins(block.ops, index) if block.ops[index].op is Op.MATCH_CLASS else index
             cases = self._statement((block.id, start))
             if cases:
                 return [*self._wildcards_before(cases[0].start), *cases]
@@ -118,7 +120,7 @@ class _Recovery:
         return []
 
     def _case(self, start: Position, *, first: bool) -> Optional[Case]:
-        # What begins ``COPY 1; STORE`` can't be tested any more, and the first case that can't fail is no statement.
+        # ``COPY 1; STORE`` can't be tested any more, and a first case that can't fail is not a statement.
         reading = None if first and self._captures_at_once(start) else self._read(start, copied=False)
         if reading is not None and (reading.fail is not None or reading.tests or not first):
             return Case(start, reading, False)
@@ -134,17 +136,17 @@ class _Recovery:
             return None
         return Case(start, reading, True)
 
-    # Since 3.12 ``case _ if guard`` begins with its guard: nothing shows where the subject is looked at.
+    # Since 3.12 ``case _ if guard`` starts with its guard: no operation reads the subject.
 
     def _wildcard(self, start: Position) -> Optional[Case]:
-        """The case at ``start`` if that is a guard, with the subject below it, and nothing else."""
+        """Return the case at ``start`` if it is only a guard, with the subject below it; ``None`` otherwise."""
         fail = self._fail_of_guard(start, alone=True)
         if fail is None or self._op_at(fail) is Op.POP:
             return None
         return Case(start, Reading(ast.MatchAs(None, None), start, fail, 0, tests=False), True)
 
     def _wildcards_before(self, start: Position) -> List[Case]:
-        """The first cases of a statement that seems to begin at ``start``, as far as they are such guards."""
+        """Return the first cases of a statement that seems to start at ``start``, as far as they are such guards."""
         cases: List[Case] = []
         while start[1] == 0:
             found = min(self._positions_before(start), default=None)
@@ -156,7 +158,7 @@ class _Recovery:
         return cases
 
     def _positions_before(self, start: Position) -> Iterator[Tuple[Tuple[int, int], Position]]:
-        """Where a guard may begin that leads to ``start`` when it does not hold, with its place in the bytecode."""
+        """Yield the positions of guards that may lead to ``start`` when they fail, with their place in the bytecode."""
         if self.predecessors is None:
             self.predecessors = self.graph.predecessors()
         todo, seen = list(self.predecessors.get(start[0], ())), {start[0]}
@@ -178,18 +180,18 @@ class _Recovery:
         return [instr.op for instr in ops] == [Op.COPY, Op.STORE]
 
     def _read(self, start: Position, *, copied: bool) -> Optional[Reading]:
-        try:
-            return PatternReader(self.graph, self.sources, start, self.unlike, copied=copied).read()
-        except NotAPattern:
-            return None
+        return read_pattern(self.graph, self.sources, start, self.unlike, copied=copied)
 
     def _op_at(self, position: Position) -> Optional[Op]:
         ops = self.graph.blocks[position[0]].ops
         return ops[position[1]].op if position[1] < len(ops) else None
 
     def _fail_of_guard(self, start: Position, *, alone: bool = False) -> Optional[Position]:
-        """Where the guard behind a pattern that can't fail goes when it does not hold: the subject lies on the stack,
-        the body begins by dropping it, the next case by looking at it. ``alone``: the next case may be a guard, too."""
+        """Return where the guard after a pattern that can't fail jumps when it does not hold; ``None`` if unknown.
+
+        The subject is on the stack: the body first drops it, the next case first reads it. ``alone``: the next case may
+        be a guard, too.
+        """
         found = self._behind_guard(start, None)
         if found is None:
             return None
@@ -204,7 +206,8 @@ class _Recovery:
     def _behind_guard(
         self, start: Position, following: Optional[int]
     ) -> Optional[Tuple[Set[Position], Set[int], Set[int]]]:
-        """Where the next case begins (in block ``following``, if that is given), the bodies, and the blocks between."""
+        """Return where the next case starts (in block ``following``, if given), the bodies, and the blocks in between.
+        Return ``None`` if the operations from ``start`` on are not a guard."""
         fails: Set[Position] = set()
         bodies: Set[int] = set()
         todo: List[Tuple[Position, int]] = [(start, 1)]
@@ -236,7 +239,7 @@ class _Recovery:
     # --- replacing ---------------------------------------------------------------------------------------------
 
     def _apply(self, cases: List[Case]) -> List[int]:
-        """Rewrite the graph; the blocks that go on behind the patterns."""
+        """Rewrite the graph; return the blocks after the patterns."""
         blocks = self._split(
             [case.start for case in cases]
             + [case.reading.end for case in cases]
@@ -250,13 +253,19 @@ class _Recovery:
             self._replace(block, case, end, blocks)
             self.consumed.add(block.id)
         self.unlike.clear()
-        self.predecessors = None
         last = cases[-1].reading.fail
-        if last is not None:
-            following.append(blocks[last])
-        return following
+        return following if last is None else [*following, blocks[last]]
+
+    def _update_predecessors(self, block: Block, before: Sequence[int]) -> None:
+        """Record the successors of ``block``, which were those of ``before``."""
+        if self.predecessors is not None:
+            for id in before:
+                self.predecessors[id].remove(block.id)
+            for id in block.successors():
+                self.predecessors.setdefault(id, []).append(block.id)
 
     def _replace(self, block: Block, case: Case, end: int, blocks: Dict[Position, int]) -> None:
+        before = block.successors()
         fail, pattern = case.reading.fail, case.reading.pattern
         block.jumps_from = max(block.extent(), block.jumps_from)
         guarded = case.keeps or self._guarded(self.graph.blocks[end], case.reading.last_line)
@@ -270,43 +279,50 @@ class _Recovery:
                 Test.PATTERN, False, blocks[fail], end, first, pattern, case.keeps, guarded, default
             )
         block.ops = []
+        self._update_predecessors(block, before)
 
     def _copy_behind(self, block: Block) -> Block:
-        """A block with the operations of ``block``, which leads to it: the caller takes away those of ``block``."""
+        """Return a new block with the operations of ``block`` as its successor; the caller empties ``block``."""
+        before = block.successors()
         rest = self.graph.new_block(block.ops, block.term, block.region)
         rest.implicit, rest.jumps_from = block.implicit, block.jumps_from
         block.term = Jump(rest.id)
         self.sources[rest.id] = 1
+        self._update_predecessors(rest, ())
+        self._update_predecessors(block, before)
         return rest
 
     def _is_default(self, block: Block) -> bool:
-        """Whether the line ``case _:`` shows before ``block``."""
+        """Return whether the line ``case _:`` precedes ``block``."""
         if self.idle is None:
             self.idle = _behind_idle_lines(self.graph)
         return block.offset() in self.idle
 
     def _guarded(self, block: Block, line: int) -> bool:
-        """Whether a test follows on the last line of the pattern or before."""
+        """Return whether a test follows on the last line of the pattern or before."""
         return type(block.term) is Branch and (block.term.instr.line or 0) <= line
 
     def _split(self, positions: List[Position]) -> Dict[Position, int]:
-        """Make each position the beginning of a block."""
+        """Make each position the start of a block; return the ids of these blocks."""
         result: Dict[Position, int] = {}
         for id, index in sorted(set(positions), reverse=True):
             block = self.graph.blocks[id]
             if index == 0:
                 result[id, index] = id
                 continue
+            before = block.successors()
             rest = self.graph.new_block(block.ops[index:], block.term, block.region)
             rest.implicit, rest.jumps_from = block.implicit, block.jumps_from
             block.ops, block.term = block.ops[:index], Jump(rest.id)
             self.sources[rest.id] = 1
+            self._update_predecessors(rest, ())
+            self._update_predecessors(block, before)
             result[id, index] = rest.id
         return result
 
 
 def _class_begins(ops: List[Instr], index: int) -> int:
-    """Where the class of a class pattern is loaded: ``LOAD; ATTR ...; CONST names; MATCH_CLASS``."""
+    """Return where the class of a class pattern is loaded: ``LOAD; ATTR ...; CONST names; MATCH_CLASS``."""
     start = index - 2
     while start > 0 and ops[start].op is Op.ATTR:
         start -= 1
@@ -314,8 +330,8 @@ def _class_begins(ops: List[Instr], index: int) -> int:
 
 
 def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, int, int]:
-    """Whether operations from ``index`` on use the subject, which lies below what ``height`` counts above 1; the
-    height behind them, and the index of the operation that does."""
+    """Return whether operations from ``index`` on use the subject, the height after them, and the index of the first
+    use. The subject is below the values that ``height`` counts above 1."""
     for at in range(index, len(ops)):
         takes, leaves = effect(ops[at].op, ops[at].arg)
         if takes > height - 1:
@@ -325,7 +341,7 @@ def _touches_subject(ops: List[Instr], index: int, height: int) -> Tuple[bool, i
 
 
 def _behind_idle_lines(graph: FlowGraph) -> Set[int]:
-    """The offsets behind an instruction that does nothing but has a line of its own, as ``case _`` leaves one."""
+    """Return the offsets after a NOP with a line of its own, such as the one for ``case _``."""
     known = {instr.offset for instr in graph.code.ops}
     ranges = line_ranges(graph.code.code)
     return {end for start, end, line in ranges if line is not None and end - start == 2 and start not in known}

@@ -27,17 +27,17 @@ class Known:
 
     @property
     def number(self) -> Optional[int]:
-        """The constant, if it is an integer (and no truth value)."""
+        """The constant, if it is an integer and not a bool; ``None`` otherwise."""
         return self.constant if type(self.constant) is int else None
 
     def can_be_value(self) -> bool:
-        """Whether a pattern can compare with it."""
+        """Return whether a pattern can compare with it."""
         return isinstance(self.expr, ast.Attribute) or self.is_constant(*_LITERALS)
 
 
 @dataclass(eq=False)
 class Test:
-    """The result of an operation that is branched on; ``learn`` says what holds if it is true."""
+    """The result of an operation that a branch tests; ``learn`` records the fact that holds if it is true."""
 
     learn: Callable[[], None]
 
@@ -57,7 +57,7 @@ class FromBack:
 
 @dataclass(eq=False)
 class Values:
-    """What MATCH_KEYS and MATCH_CLASS found, or None; unpacked into ``parts``."""
+    """The result of MATCH_KEYS and MATCH_CLASS, or None; unpacked into ``parts``."""
 
     parts: List[Part]
 
@@ -71,7 +71,7 @@ class Keys:
 
 @dataclass(eq=False)
 class Rest:
-    """The copy of a mapping from which the keys that were matched are deleted."""
+    """The copy of a mapping from which the matched keys are deleted."""
 
     fact: Optional[IsMapping] = None
     deleted: int = 0
@@ -83,7 +83,7 @@ class Rest:
 
 @dataclass(eq=False)
 class Shared:
-    """What each alternative of an or-pattern captured under the same name."""
+    """The values that each alternative of an or-pattern captured under the same name."""
 
     captured: Tuple[Item, ...] = field(default_factory=tuple)
 
@@ -95,4 +95,4 @@ class Shared:
 
 
 Item = Union[Part, Known, Test, Length, FromBack, Values, Keys, Rest, Shared]
-"""What can lie on the stack."""
+"""The possible items of the stack."""

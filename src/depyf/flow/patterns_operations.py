@@ -1,10 +1,11 @@
-"""The transfer functions of operations on the symbolic values of a pattern."""
+"""The transfer functions of operations on the symbolic values of a pattern, and reading with them."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Callable, Dict, List
+from typing import Callable, Dict, List, Optional, Set
 
+from depyf.flow.graph import FlowGraph
 from depyf.flow.patterns_items import FromBack, Item, Keys, Known, Length, Rest, Shared, Test, Values
 from depyf.flow.patterns_parts import (
     Equals,
@@ -15,10 +16,8 @@ from depyf.flow.patterns_parts import (
     NotAPattern,
     Part,
 )
+from depyf.flow.patterns_reader import PatternReader, Position, Reading, Rule
 from depyf.normal.ops import Instr, Op
-
-if TYPE_CHECKING:
-    from depyf.flow.patterns_reader import PatternReader
 
 
 def _copy(reader: PatternReader, instr: Instr) -> None:
@@ -126,7 +125,7 @@ def _binary(reader: PatternReader, instr: Instr) -> None:
 def _subscr(reader: PatternReader, instr: Instr) -> None:
     index, item = reader.pop(), reader.pop()
     number = index.number if isinstance(index, Known) else None
-    if isinstance(item, Values):  # 3.10 takes them out one by one
+    if isinstance(item, Values):  # 3.10 reads them one by one
         if number is None or not 0 <= number < len(item.parts):
             raise NotAPattern("something is looked at that was not found")
         reader.stack.append(item.parts[number])
@@ -217,17 +216,27 @@ def _delete_subscr(reader: PatternReader, instr: Instr) -> None:
 
 
 def _intrinsic(reader: PatternReader, instr: Instr) -> None:
-    """3.10 copies a mapping without the keys that were matched as one operation."""
+    """Copy a mapping without the matched keys, which is one operation in 3.10."""
     keys, part = reader.pop(), reader.part(reader.pop())
     if instr.arg[0] != "COPY_DICT_WITHOUT_KEYS" or not isinstance(keys, Keys) or keys.fact is not part.fact:
         raise NotAPattern("the rest of no mapping")
     reader.stack.append(Rest(keys.fact, len(keys.fact.keys)))
 
 
-RULES: Dict[Op, Callable[[PatternReader, Instr], None]] = {
+RULES: Dict[Op, Rule] = {
     Op.COPY: _copy, Op.SWAP: _swap, Op.POP: _pop, Op.STORE: _store, Op.CONST: _const, Op.LOAD: _load,
     Op.ATTR: _attr, Op.COMPARE: _compare, Op.IS: _is, Op.MATCH_SEQUENCE: _match_sequence,
     Op.MATCH_MAPPING: _match_mapping, Op.GET_LEN: _get_len, Op.BINARY: _binary, Op.SUBSCR: _subscr,
     Op.UNPACK: _unpack, Op.UNPACK_EX: _unpack, Op.MATCH_KEYS: _match_keys, Op.MATCH_CLASS: _match_class,
     Op.BUILD: _build, Op.UPDATE: _update, Op.DELETE_SUBSCR: _delete_subscr, Op.INTRINSIC: _intrinsic,
 }  # fmt: skip
+
+
+def read_pattern(
+    graph: FlowGraph, sources: Dict[int, int], start: Position, unlike: Set[Position], *, copied: bool
+) -> Optional[Reading]:
+    """Return the pattern at ``start``; ``None`` when the operations there are not one."""
+    try:
+        return PatternReader(RULES, graph, sources, start, unlike, copied=copied).read()
+    except NotAPattern:
+        return None

@@ -1,6 +1,6 @@
-"""The facts about one value that a pattern is tried on, and the ``ast`` pattern for them.
+"""The facts about one value that a pattern tests, and the ``ast`` pattern for them.
 
-The node classes of patterns exist from Python 3.10 on, so they are looked up when a pattern is made.
+The node classes of patterns exist since Python 3.10, so they are looked up when a pattern is made.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def _node(kind: str, **fields: object) -> ast.pattern:
 
 
 def wildcard() -> ast.pattern:
-    """The pattern ``_``."""
+    """Return the pattern ``_``."""
     return _node("MatchAs", pattern=None, name=None)
 
 
 @dataclass(eq=False)
 class Part:
-    """The subject, or a value that was taken out of it. ``names``: what it is captured as, in order."""
+    """The subject, or a value extracted from it. ``names``: the names it is captured as, in order."""
 
     fact: Optional[Fact] = None
     names: List[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Part:
         self.names.append(name)
 
     def pattern(self) -> ast.pattern:
-        """The ``ast`` pattern for this value."""
+        """Return the ``ast`` pattern for this value."""
         names = list(self.names)
         if self.fact is not None:
             pattern = self.fact.pattern()
@@ -53,14 +53,14 @@ class Part:
         return pattern
 
     def star(self) -> ast.pattern:
-        """The pattern ``*name``. Raises ``NotAPattern`` when there is more to say."""
+        """Return the pattern ``*name``. Raises ``NotAPattern`` if there are other facts."""
         if self.fact is not None or len(self.names) > 1:
             raise NotAPattern("a starred part is tested")
         return _node("MatchStar", name=self.names[0] if self.names else None)
 
 
 class Fact:
-    """What a value has to be."""
+    """A condition on a value."""
 
     def pattern(self) -> ast.pattern:
         raise NotImplementedError
@@ -94,8 +94,8 @@ class Either(Fact):
 
 @dataclass(eq=False)
 class IsSequence(Fact):
-    """``length``: the comparison of the length that was made. The elements came from an unpacking (``elements``, the
-    starred one at ``star``), or those that are no wildcards one by one, from the ``front`` or from the ``back``."""
+    """``length``: the tested length. The elements come from an unpacking (``elements``, the starred one at ``star``),
+    or, if they are not wildcards, from single reads at the ``front`` and at the ``back``."""
 
     length: Optional[Tuple[str, int]] = None
     elements: Optional[List[Part]] = None
@@ -119,7 +119,7 @@ class IsSequence(Fact):
             raise NotAPattern("the length that is tested is not that of the unpacking")
 
     def _picked(self) -> List[ast.pattern]:
-        """Only wildcards, or a wildcard star: unnamed elements were never looked at."""
+        """Return the patterns of elements that were read one by one; all others are wildcards, or a star."""
         operator, count = self.length if self.length is not None else (">=", 0)
         result = [wildcard() for _ in range(count)]
         star = max(self.front) + 1 if self.front else 0 if self.back else count
@@ -173,7 +173,7 @@ class IsInstance(Fact):
 
 
 def literal(expr: ast.expr) -> ast.expr:
-    """Return ``expr`` as patterns allow it: a complex number is a sum."""
+    """Return ``expr`` in the form that patterns allow: a complex number is a sum."""
     value = expr.value if isinstance(expr, ast.Constant) else None
     if not isinstance(value, complex) or (value.real == 0 and str(value.real) == "0.0"):
         return expr

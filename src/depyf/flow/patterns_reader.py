@@ -1,19 +1,18 @@
 """Read one pattern from the flow graph by symbolic execution of its success path.
 
-The compiler makes a pattern of tests; each that fails jumps to a ladder of POPs that leads to the next case (or to the
-next alternative of an or-pattern). Unpacked values stay on the stack; captured values are rotated below them and
-stored when all tests have passed. The pattern ends when the stack has its initial height.
+The compiler makes tests of a pattern; each that fails jumps to a ladder of POPs that leads to the next case (or to the
+next alternative of an or-pattern). Unpacked values stay on the stack; captured values are rotated below them and stored
+when all tests have passed. The pattern ends when the stack has its initial height.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from depyf.flow.graph import Branch, End, FlowGraph, Jump
 from depyf.flow.graph import Test as BranchTest
 from depyf.flow.patterns_items import Item, Shared, Test, Values
-from depyf.flow.patterns_operations import RULES
 from depyf.flow.patterns_parts import Either, IsSingleton, NotAPattern, Part
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
@@ -21,11 +20,14 @@ from depyf.quick_dataclass import dataclass
 
 Position = Tuple[int, int]
 
+Rule = Callable[["PatternReader", Instr], None]
+"""What an operation does to the symbolic values."""
+
 
 @dataclass
 class Reading:
-    """A pattern, the position behind it, where control goes when it fails (None: it can't), and its last line.
-    ``tests``: the pattern looks at the subject; ``[x] | x`` does, although it can't fail."""
+    """A pattern, the position after it, where control goes when it fails (None: it can't), and its last line.
+    ``tests``: the pattern reads the subject; ``[x] | x`` does, although it can't fail."""
 
     pattern: ast.pattern
     end: Position
@@ -36,8 +38,8 @@ class Reading:
 
 @dataclass
 class _Alternative:
-    """An alternative of an or-pattern that is being read: the height of the stack with the value it is tried on,
-    and where the next alternative begins."""
+    """The or-pattern alternative that is being read: the height of the stack with its value, and where the next
+    alternative starts."""
 
     height: int
     following: Optional[Position] = None
@@ -45,7 +47,7 @@ class _Alternative:
 
 @dataclass
 class _Read:
-    """An alternative that was read, where it ends, and what it has captured by then."""
+    """A complete alternative, where it ends, and the values that it has captured."""
 
     part: Part
     end: Position
@@ -53,16 +55,25 @@ class _Read:
 
 
 class PatternReader:
-    """Reads the pattern that begins at ``start`` with the subject on the stack; ``copied``: the operation there is
-    the COPY that keeps the subject for the next case. ``sources`` counts the normal edges into each block.
-    ``unlike`` is shared by all readers of a graph: where no or-pattern begins that is the whole pattern of a case,
-    because one of the alternatives behind does not fit. Without it, each case of a long ``match`` would be tried as an
-    or-pattern of all that follow."""
+    """Reads the pattern at ``start`` with the subject on the stack.
+
+    ``copied``: the operation there is the COPY that keeps the subject for the next case. ``sources`` counts the normal
+    edges into each block. ``unlike`` is shared by all readers of a graph: the positions where no or-pattern starts that
+    is the whole pattern of a case, because one of its alternatives does not fit. Without it, each case of a long
+    ``match`` would be tried as an or-pattern of all cases that follow.
+    """
 
     def __init__(
-        self, graph: FlowGraph, sources: Dict[int, int], start: Position, unlike: Set[Position], *, copied: bool
+        self,
+        rules: Mapping[Op, Rule],
+        graph: FlowGraph,
+        sources: Dict[int, int],
+        start: Position,
+        unlike: Set[Position],
+        *,
+        copied: bool,
     ) -> None:
-        self.graph, self.sources = graph, sources
+        self.rules, self.graph, self.sources = rules, graph, sources
         self.region = graph.blocks[start[0]].region
         self.block, self.index = graph.blocks[start[0]], start[1] + copied
         self.subject = Part()
@@ -76,7 +87,7 @@ class PatternReader:
         self.unlike = unlike
 
     def read(self) -> Reading:
-        """Read the pattern. Raises ``NotAPattern`` when the operations are none."""
+        """Read the pattern. Raises ``NotAPattern`` when the operations are not one."""
         while len(self.stack) > self.base:
             target = self._step()
             if target is not None:
@@ -92,7 +103,7 @@ class PatternReader:
             instr = self.block.ops[self.index]
             self.index += 1
             self.last_line = max(self.last_line, instr.line or 0)
-            rule = RULES.get(instr.op)
+            rule = self.rules.get(instr.op)
             if rule is None:
                 raise NotAPattern(f"{instr.op.name} is in no pattern")
             rule(self, instr)
@@ -141,7 +152,7 @@ class PatternReader:
         alternative.following = rest
 
     def _ladder(self, target: int, height: int, floor: int) -> Tuple[Position, int]:
-        """Return where the POPs behind a failed test lead to, and the stack height there."""
+        """Return where the POPs after a failed test lead, and the stack height there."""
         position = self._settle((target, 0))
         while height > floor:
             ops = self.graph.blocks[position[0]].ops
@@ -179,7 +190,7 @@ class PatternReader:
         return self.stack[-depth]
 
     def part(self, item: Item) -> Part:
-        """``item``, which has to be a part of the subject."""
+        """Return ``item``. Raises ``NotAPattern`` if it is not a part of the subject."""
         if not isinstance(item, Part):
             raise NotAPattern("a pattern is tried on something that is no part of the subject")
         return item
@@ -187,8 +198,8 @@ class PatternReader:
     # --- or-patterns -------------------------------------------------------------------------------------------
 
     def begins_alternatives(self) -> bool:
-        """Whether the COPY at hand begins an or-pattern: some test behind it fails to a place where the value that
-        was copied is copied again."""
+        """Return whether the COPY just executed starts an or-pattern: a test after it fails to another COPY of the same
+        value."""
         height = len(self.stack)
         position, slots = (self.block.id, self.index - 1), list(range(height))
         for _ in range(len(self.graph.blocks)):
@@ -207,13 +218,14 @@ class PatternReader:
         return False
 
     def _first_branch(self, position: Position, slots: List[int]) -> Optional[int]:
-        """The target of the next branch; ``slots`` follows what lies where on the stack (-1: something new)."""
+        """Return the target of the next branch; ``None`` if there is none. ``slots`` tracks the positions of values on
+        the stack (-1: a new value)."""
         id, index = position
         for _ in range(len(self.graph.blocks)):
             block = self.graph.blocks[id]
             for at in range(index, len(block.ops)):
                 instr = block.ops[at]
-                if instr.op is Op.STORE or instr.op not in RULES:
+                if instr.op is Op.STORE or instr.op not in self.rules:
                     return None
                 _move(slots, instr)
             if type(block.term) is Branch:
@@ -225,7 +237,7 @@ class PatternReader:
         return None
 
     def read_alternatives(self) -> None:
-        """An or-pattern; the COPY of the first alternative was just taken."""
+        """Read an or-pattern; the COPY of the first alternative was just executed."""
         below, floor = list(self.stack), self.floor
         subject = self.part(below[-1])
         alternative = _Alternative(len(below))
@@ -242,7 +254,7 @@ class PatternReader:
                     raise NotAPattern("the alternatives do not come together")
                 self._read_alternative(alternative, following, below, read)
             except NotAPattern:
-                if whole and alone:  # nothing before it has a part in that
+                if whole and alone:  # nothing before it is involved
                     self.unlike.update(begins)
                 raise
             begins.append(following)
@@ -260,7 +272,7 @@ class PatternReader:
     def _read_alternative(
         self, alternative: _Alternative, begin: Position, below: List[Item], read: List[_Read]
     ) -> None:
-        """Add the alternative that begins with the COPY at ``begin`` to those that were read: it must be like them."""
+        """Read the alternative with the COPY at ``begin`` and add it to those read, which it must be like."""
         alternative.following = None
         self._begin_at(begin)
         part = Part()
@@ -271,8 +283,8 @@ class PatternReader:
             raise NotAPattern("the alternatives do not capture the same, or do not come together")
 
     def _run_to_join(self) -> Position:
-        """Read an alternative. It ends where others come in, or, if its end was copied, where the value that it is
-        tried on is moved or dropped."""
+        """Read an alternative; return its end. It ends where other edges join, or, if its end was copied, where the
+        value that it tests is moved or dropped."""
         while True:
             if self.index < len(self.block.ops) and self._is_behind(self.block.ops[self.index]):
                 return self.block.id, self.index
@@ -296,7 +308,7 @@ class PatternReader:
 
 
 def _move(slots: List[int], instr: Instr) -> None:
-    """What ``instr`` does to the places of values."""
+    """Apply ``instr`` to the positions of values."""
     takes, leaves = effect(instr.op, instr.arg)
     if takes > len(slots):
         slots[:0] = [-1] * (takes - len(slots))

@@ -1,26 +1,37 @@
-"""Undo the jump threading of 3.14: a test of a value skips the next test of the same value.
+"""Undo the jump threading of compilers: a test of a value skips the next test of the same value.
+
+Since 3.14:
 
     a and b or c:   a; COPY 1; BRANCH false -> 2; POP; b; 1: COPY 1; BRANCH true -> 3; 2: POP; c; 3:
 
-Before 3.14 a false ``a`` went to 1, and from there to 2. This restores that.
+Before, a false ``a`` jumped to 1, and from there to 2. This restores that.
+
+Up to 3.11 a test in an operand that is an ``if``-``else`` expression skips the test of the whole operand:
+
+    (x if c else p or q) or z:    ... p; COPY 1; BRANCH true -> 2; POP; q; 1: COPY 1; BRANCH true -> 2; POP; z; 2:
+    (x if c else p and q) or z:   ... p; BRANCH false -> 3; q; 1: COPY 1; BRANCH true -> 2; POP; 3: z; 2:
+
+Here it jumps to 1, with its value.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Optional
+from typing import Container, Dict, FrozenSet, List, Optional
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
 from depyf.normal.ops import Op
 
 
 def undo_threaded_tests(graph: FlowGraph) -> None:
-    """Let the tests of ``and`` and ``or`` go to the test of the operator around them."""
+    """Redirect the tests of ``and`` and ``or`` to the test of the enclosing operator."""
+    if not graph.code.threads_tests or Op.COPY not in graph.code.kinds:
+        return
     around: Dict[int, Block] = {}
     for block in graph.blocks.values():
         test = _value_test(block)
         if test is not None and _drops_value(graph.blocks[test.fall]):
             around[test.fall] = block
-    begins: Dict[int, int] = {}  # by what lies behind a test that is skipped: where the first one that skips it stands
+    begins: Dict[int, int] = {}  # by the target of a skipped test: the offset of the first test that skips it
     for block in graph.blocks.values():
         if _skips(block, around):
             target = block.successors()[1]
@@ -34,8 +45,60 @@ def undo_threaded_tests(graph: FlowGraph) -> None:
         _keep_inside(graph, around[target], begins[target])
 
 
+def undo_threaded_choices(graph: FlowGraph) -> None:
+    """Redirect the tests in an arm of ``a if test else b`` to the test of the ``and`` or ``or`` around that."""
+    if not graph.code.threads_operands or Op.COPY not in graph.code.kinds:
+        return
+    joins = [block for block in graph.blocks.values() if len(block.ops) == 1 and _value_test(block) is not None]
+    before = graph.predecessors() if joins else {}
+    for join in joins:
+        if len(before[join.id]) > 1:
+            _redirect_arms(graph, join, before)
+
+
+def _redirect_arms(graph: FlowGraph, join: Block, before: Dict[int, List[int]]) -> None:
+    """Redirect the tests behind the one that chooses an arm; all paths from that lead to ``join``."""
+    every = frozenset(before[join.id])
+    reached: Dict[int, FrozenSet[int]] = {join.id: frozenset()}  # the last blocks of the paths from each block
+    todo = [join.id]
+    while todo:
+        for id in before.get(todo.pop(), ()):
+            block = graph.blocks[id]
+            if id in reached or block.region != join.region:
+                continue
+            known = [reached[each] for each in block.successors() if each in reached]
+            if len(known) == len(block.successors()) or (known and _redirect_to_join(graph, block, reached, join)):
+                last = every.intersection([id]).union(*known)
+                if last != every:
+                    reached[id] = last
+                    todo.append(id)
+
+
+def _redirect_to_join(graph: FlowGraph, block: Block, reached: Container[int], join: Block) -> bool:
+    """Let the test of ``block``, which goes on in one of ``reached``, jump to ``join`` with its value, if it jumps to
+    where the test there would; return whether it does."""
+    test, outer = block.term, _value_test(join)
+    if type(test) is not Branch or test.test is not Test.TRUTH or test.fall not in reached or outer is None:
+        return False
+    if _value_test(block) is not None:
+        skips = (test.target, test.jump_when) == (outer.target, outer.jump_when)
+        if skips:
+            _go_to(block, join)
+        return skips
+    drop = graph.blocks[outer.fall]
+    if test.jump_when == outer.jump_when or [instr.op for instr in drop.ops] != [Op.POP]:
+        return False
+    if not isinstance(drop.term, Jump) or drop.term.target != test.target:
+        return False
+    block.ops.append(test.instr.changed(op=Op.COPY, arg=1, target=None))
+    popped = [test.instr.changed(op=Op.POP, arg=None, target=None)]
+    test.fall = graph.new_block(popped, Jump(test.fall), block.region).id
+    _go_to(block, join)
+    return True
+
+
 def _keep_inside(graph: FlowGraph, skipped: Block, begin: int) -> None:
-    """All from ``begin`` on is the operand whose truth ``skipped`` tests: other tests in it may go where that would."""
+    """Redirect the tests in the operand that ``skipped`` tests, which starts at ``begin``, to ``skipped``."""
     outer = _value_test(skipped)
     assert outer is not None
     for block in graph.blocks.values():
@@ -51,7 +114,7 @@ def _go_to(block: Block, target: Block) -> None:
 
 
 def _skips(block: Block, around: Dict[int, Block]) -> bool:
-    """Whether ``block`` jumps to where a test that its own decides would have gone on."""
+    """Return whether ``block`` jumps to the successor of a test that its own test decides."""
     test = _value_test(block)
     skipped = around.get(test.target) if test is not None else None
     if test is None or skipped is None or skipped is block or skipped.region != block.region:
@@ -61,7 +124,7 @@ def _skips(block: Block, around: Dict[int, Block]) -> bool:
 
 
 def _alone(graph: FlowGraph, block: Block) -> Block:
-    """The test at the end of ``block`` as a block of its own."""
+    """Return the test at the end of ``block`` as a block of its own."""
     if len(block.ops) == 1:
         return block
     test = graph.new_block(block.ops[-1:], block.term, block.region)
@@ -70,7 +133,7 @@ def _alone(graph: FlowGraph, block: Block) -> Block:
 
 
 def _value_test(block: Block) -> Optional[Branch]:
-    """Return the branch at the end of ``block``, if it tests a value that stays on the stack."""
+    """Return the branch at the end of ``block`` if it tests a value that stays on the stack; ``None`` otherwise."""
     term = block.term
     if type(term) is not Branch or term.test is not Test.TRUTH or not block.ops:
         return None

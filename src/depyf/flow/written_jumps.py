@@ -1,49 +1,69 @@
 """Redundant jumps in the source: ``continue`` at the end of a loop body, ``return`` at the end of a function, ``pass``.
-The bytecode is the same without them, but a jump has a place of its own in the source.
+
+The bytecode is the same without them, but a jump has a source span.
 """
 
 from __future__ import annotations
 
-import enum
 from bisect import bisect_left
-from typing import Iterator, List, Optional, Tuple
+from functools import cached_property
+from typing import FrozenSet, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.quick_enum import Enum
 
 _IDLE = frozenset({Op.JUMP, Op.RETURN, Op.POP, Op.POP_EXC, Op.SWAP, Op.COPY, Op.NULL})
-"""What a jump is compiled to, beside others; each may also stand for the end of the statement before."""
+"""Operations of a compiled jump; each may also be the end of the statement before."""
 
 
-class Written(enum.Enum):
-    """A statement that is nothing but a jump."""
+class Written(Enum):
+    """A statement that is only a jump."""
 
     CONTINUE = "continue"
     CONTINUE_ALONE = "continue behind a jump"
-    """Only jumps lead to it: nothing stands before it in its block."""
+    """Only jumps lead to it: it is the first statement of its block."""
     PASS = "pass"
     RETURN = "return"
     RETURN_NONE = "return None"
     RETURN_NOTHING = "return or return None"
-    """Without columns, nothing shows which."""
+    """Without columns they are equal."""
 
 
 class WrittenJumps:
-    """The jumps of a code object that have places of their own."""
+    """The jumps of a code object that have source spans."""
 
     def __init__(self, code: NormalCode) -> None:
-        self._busy = frozenset(_busy(code.ops))
-        self._busy_lines = frozenset(span.line for span in self._busy)
-        self._left = _left(code.ops)
+        self._ops, self._first_line = code.ops, code.code.co_firstlineno
+        self._left: Optional[int] = None
+        self._nops = code.idle
         self._idle = sorted({span for span in code.idle if None not in span})
         self._starts = [span.line for span in self._idle]
         self._within = _within(self._idle)
-        self.jumps = sorted(set(self._continues(code)) | set(self._passes(code)), key=lambda jump: jump[0][:2])
-        """``continue`` and ``pass`` statements with their places, in the order of the source."""
+        jumps = self._continues(code) if Op.JUMP in code.kinds else ()
+        self.jumps = sorted(set(jumps) | set(self._passes(code)), key=lambda jump: jump[0][:2])
+        """``continue`` and ``pass`` statements with their spans, in the order of the source."""
+
+    @cached_property
+    def wildcards(self) -> List[Span]:
+        """The spans of ``_`` in ``case _``, in order."""
+        return [span for span in self._idle if self._is(span, "_")]
+
+    @cached_property
+    def _busy(self) -> FrozenSet[Span]:
+        return frozenset(_busy(self._ops))
+
+    @cached_property
+    def _busy_lines(self) -> FrozenSet[int]:
+        return frozenset(span.line for span in self._busy)
+
+    @cached_property
+    def _sorted_lines(self) -> List[int]:
+        return sorted(line for line in self._busy_lines if line is not None)
 
     def around(self, first: Span, last: Span) -> Optional[Span]:
-        """The place of the innermost statement around ``first`` and ``last`` that begins with an instruction that does
-        nothing."""
+        """Return the span of the innermost statement around ``first`` and ``last`` that starts with a NOP; ``None`` if
+        there is none."""
         if None in first or None in last:
             return None
         end = max(first[2:], last[2:])
@@ -52,8 +72,34 @@ class WrittenJumps:
             index = self._within[index]
         return self._idle[index] if index >= 0 else None
 
+    def loops_before(self, span: Optional[Span]) -> bool:
+        """Return whether a ``while True`` stands before the test at ``span``, which is the first in the loop: its
+        constant leaves a NOP (3.14), which is no ``pass`` in front of a ``while``."""
+        if span is None or span.column is None:
+            return False
+        index = bisect_left(self._starts, span.line) - 1
+        if index < 0:
+            return False
+        before = self._idle[index]
+        if before.column is None or not (self._is(before, "True") or self._is(before, "1")):
+            return False
+        between = bisect_left(self._sorted_lines, span.line) - bisect_left(self._sorted_lines, before.line)
+        return between == 0 and before.column != span.column - len("while ") and not _is_further_right(before, span)
+
+    def may_loop_before(self, span: Optional[Span]) -> bool:
+        """Return whether a ``while True`` may stand before the test at ``span``, which is the first in the loop: its
+        line has a NOP (3.10)."""
+        if span is None or span.line is None:
+            return True
+        lines, index = self._sorted_lines, bisect_left(self._sorted_lines, span.line)
+        first = lines[index - 1] if index else 0
+        return any(
+            idle.line is None or (first <= idle.line <= span.line and not _is_further_right(idle, span))
+            for idle in self._nops
+        )
+
     def of_return(self, span: Optional[Span]) -> Optional[Written]:
-        """What statement returns the constant None that has this span; ``None`` if nobody wrote one."""
+        """Return the statement whose constant None has this span; ``None`` if there is none in the source."""
         if span is None:
             return None
         if span.column is None:
@@ -61,12 +107,18 @@ class WrittenJumps:
         if self._is(span, "return"):
             return Written.RETURN
         if self._is(span, "None"):
-            # "return None" begins 7 columns before: blocks are indented by even numbers of columns
+            if span.line == self._first_line:  # "def f(): pass" is more usual than the other
+                return Written.PASS
+            # "return None" starts 7 columns before: blocks are indented by even numbers of columns
+            if self._left is None:
+                self._left = _left(self._ops)
             return Written.PASS if (span.column - self._left) % 2 == 0 else Written.RETURN_NONE
         return None
 
     def _continues(self, code: NormalCode) -> Iterator[Tuple[Span, Written]]:
         for index, instr in enumerate(code.ops):
+            if instr.op is Op.POP_EXC and instr.span is not None and self._is(instr.span, "continue"):
+                yield instr.span, Written.CONTINUE  # a finally body may be between it and the jump
             if instr.op is Op.JUMP and instr.span is not None and instr.target is not None:
                 alone = index > 0 and code.ops[index - 1].op in ENDS
                 kind = Written.CONTINUE_ALONE if alone else Written.CONTINUE
@@ -86,14 +138,20 @@ class WrittenJumps:
                 yield span, Written.PASS
 
     def _is(self, span: Span, text: str) -> bool:
-        """Whether ``span`` is as long as ``text``, and nothing that does something was written there."""
+        """Return whether ``span`` is as long as ``text``, and no effective operation has it."""
         if span.column is None or span.end_column is None or span.line != span.end_line:
             return False
         return span.end_column - span.column == len(text) and span not in self._busy
 
 
+def _is_further_right(one: Span, two: Span) -> bool:
+    """Return whether columns show that ``one`` begins too far to the right of the test ``two`` for the constant of a
+    ``while`` around the ``if`` of that test: "while " is three longer than "if ", which is indented."""
+    return one.column is not None and two.column is not None and one.column > two.column + 2
+
+
 def _within(spans: List[Span]) -> List[int]:
-    """For each of ``spans``, which are sorted, the index of the innermost one around it; -1 if there is none."""
+    """Return the index of the innermost span around each of the sorted ``spans``; -1 if there is none."""
     around: List[int] = []
     result: List[int] = []
     for index, span in enumerate(spans):
@@ -105,7 +163,7 @@ def _within(spans: List[Span]) -> List[int]:
 
 
 def _left(ops: Tuple[Instr, ...]) -> int:
-    """The column of the leftmost statement, as far as instructions that end one show it."""
+    """Return the column of the leftmost statement, as far as instructions that end one show it."""
     columns = [
         instr.span.column
         for before, instr in zip(ops, ops[1:])
@@ -118,12 +176,12 @@ def _left(ops: Tuple[Instr, ...]) -> int:
 
 
 def _busy(ops: Tuple[Instr, ...]) -> Iterator[Span]:
-    """Yield the places of all operations that do more than jump."""
+    """Yield the spans of all operations that do more than jump."""
     before: Optional[Span] = None
     for instr in ops:
         span = instr.span
         if span is not None and instr.op not in _IDLE and not (instr.op is Op.CONST and instr.arg is None):
-            # the name of an exception is deleted where its handler is left, at the place of the jump
+            # the name of an exception is deleted where its handler is left, with the span of the jump
             if instr.op not in (Op.STORE, Op.DELETE) or span != before:
                 yield span
         before = span

@@ -17,11 +17,10 @@ class DepyfCallback(Callback):  # type: ignore[misc]
 
     ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is that of ``depyf.prepare_debug``. The
     dump and its page are written after ``steps`` training batches (None: at the end of ``fit``). Unless ``watch`` is
-    false, each recompilation, graph break and fallback to eager of the whole training is one line on the error
-    stream, with a summary at the end. What the training computes does not change; where it raises, what was compiled
-    is written.
+    false, each recompilation, graph break and fallback to eager of the whole training is one line on the error stream,
+    with a summary at the end. What the training computes does not change; if it raises, the dump so far is written.
 
-    Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are no positive int.
+    Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are not a positive int.
     """
 
     def __init__(self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True) -> None:
@@ -29,7 +28,7 @@ class DepyfCallback(Callback):  # type: ignore[misc]
         self._record = TrainingRecord(folder, steps=steps, watches=watch)
 
     def on_fit_start(self, *_: object, **__: object) -> None:
-        """Begin."""
+        """Start the dump and the watch."""
         self._record.start()
 
     def on_train_batch_end(self, *_: object, **__: object) -> None:
@@ -37,9 +36,9 @@ class DepyfCallback(Callback):  # type: ignore[misc]
         self._record.step()
 
     def on_fit_end(self, *_: object, **__: object) -> None:
-        """End what is open."""
+        """Stop whatever is still active."""
         self._record.stop()
 
     def on_exception(self, *_: object, **__: object) -> None:
-        """End what is open: ``fit`` has failed."""
+        """Stop whatever is still active: ``fit`` has failed."""
         self._record.stop()

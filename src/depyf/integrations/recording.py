@@ -1,4 +1,4 @@
-"""What the callbacks have in common: a training, of which the first steps are dumped and all are watched."""
+"""The common part of the callbacks: a training whose first steps are dumped, and all of which is watched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class TrainingRecord:
 
     def __init__(self, folder: Folder, *, steps: Optional[int], watches: bool) -> None:
         if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int)):
-            raise TypeError(f"steps is an int or None, and not {type(steps).__name__}")
+            raise TypeError(f"steps must be an int or None, not {type(steps).__name__}")
         if steps is not None and steps < 1:
-            raise ValueError(f"steps={steps}: at least one step has to be dumped; None dumps all")
+            raise ValueError(f"steps={steps}: must be at least 1; None dumps all steps")
         self.prepared: PrepareDebug = prepare_debug(folder)
         self.watched: Optional[Watch] = watch() if watches else None
         self._made_anew = partial(TrainingRecord, folder, steps=steps, watches=watches)
@@ -28,11 +28,11 @@ class TrainingRecord:
         self._dumps = self._watches = False
 
     def __reduce__(self) -> Tuple[object, ...]:
-        """Return how a copy is made, as for another process: one that has not begun."""
+        """Return how to make a copy, as for another process: one that has not started."""
         return self._made_anew, ()
 
     def start(self) -> None:
-        """Begin, where it has not begun: a training that failed before may not have reported its end."""
+        """Start, if it has not started: a training that failed before may not have reported its end."""
         self._left = self._steps
         if self.watched is not None and not self._watches:
             self._watches = True
@@ -42,14 +42,14 @@ class TrainingRecord:
             self.prepared.__enter__()
 
     def step(self) -> None:
-        """Count a step that has ended; the last one that is dumped ends the dump, and writes the page."""
+        """Count a step that has ended; after the last one that is dumped, stop the dump and write the page."""
         if self._left is not None and self._dumps:
             self._left -= 1
             if self._left <= 0:
                 self._end_dump()
 
     def stop(self) -> None:
-        """End what is open. May be called again."""
+        """Stop whatever is still active. May be called again."""
         self._end_dump()
         if self.watched is not None and self._watches:
             self._watches = False

@@ -17,14 +17,14 @@ class DepyfCallback(TrainerCallback):  # type: ignore[misc]
     is false, each recompilation, graph break and fallback to eager of the whole training is one line on the error
     stream, with a summary at the end. What the training computes does not change.
 
-    Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are no positive int.
+    Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are not a positive int.
     """
 
     def __init__(self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True) -> None:
         self._record = TrainingRecord(folder, steps=steps, watches=watch)
 
     def on_train_begin(self, *_: object, **__: object) -> None:
-        """Begin."""
+        """Start the dump and the watch."""
         self._record.start()
 
     def on_step_end(self, *_: object, **__: object) -> None:
@@ -32,5 +32,5 @@ class DepyfCallback(TrainerCallback):  # type: ignore[misc]
         self._record.step()
 
     def on_train_end(self, *_: object, **__: object) -> None:
-        """End what is open."""
+        """Stop whatever is still active."""
         self._record.stop()

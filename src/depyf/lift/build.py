@@ -23,7 +23,7 @@ _COMPARE: Dict[str, Type[ast.cmpop]] = {
 
 
 class Special(ast.Name):
-    """A name that is not looked up: the exception of ``assert``."""
+    """A name that the compiler loads without a lookup: the exception of ``assert``."""
 
 
 class CellName(ast.Name):
@@ -31,7 +31,7 @@ class CellName(ast.Name):
 
 
 class TestedAgain(ast.BoolOp):
-    """An ``and`` or ``or`` whose value is tested by the next one, though its own test has decided that already."""
+    """An ``and`` or ``or`` whose value is tested by the next operator, though its own test has already decided that."""
 
 
 def tested_again(expr: ast.expr) -> ast.expr:
@@ -40,18 +40,18 @@ def tested_again(expr: ast.expr) -> ast.expr:
 
 
 def constant(expr: Optional[ast.expr]) -> object:
-    """Return the object that ``expr`` is a constant of; None for others. Any object can be a constant here."""
+    """Return the object that ``expr`` is a constant of, ``None`` for other expressions. Any object can be one."""
     return expr.value if isinstance(expr, ast.Constant) else None
 
 
 def augmented(target: ast.expr, augmented: Augmented) -> ast.stmt:
-    """``target += operand`` for a name, attribute or item."""
+    """Return ``target += operand``; the target is a name, attribute or item."""
     assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
     return ast.AugAssign(target, augmented.operator, augmented.operand)
 
 
 def special(name: str) -> ast.expr:
-    """What the compiler means by ``name`` without looking it up, where syntax of its own says so."""
+    """Return the name that the compiler uses without a lookup, where dedicated syntax expresses it."""
     return (Special if name == "AssertionError" else ast.Name)(name, ast.Load())
 
 
@@ -109,7 +109,7 @@ def slice_of(parts: List[ast.expr]) -> ast.expr:
 
 
 def subscript(base: ast.expr, key: ast.expr, context: ast.expr_context) -> ast.Subscript:
-    """``base[key]``. Where the compiler makes constants of slices, a constant key is written as the slices it has."""
+    """Return ``base[key]``. Where the compiler folds slices, a constant key is written as the slices that it holds."""
     value = constant(key)
     if _SLICES_ARE_CONSTANTS:
         parts: List[ast.expr] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import List, Optional, Sequence, Tuple
 
-from depyf.lift.build import constant, is_writable
-from depyf.lift.display_expressions import iterable_constant
+from depyf.lift.build import constant
+from depyf.lift.display_expressions import iterable_constant, keyword_name
 
 
 def call(exprs: Sequence[ast.expr], names: Tuple[str, ...]) -> ast.expr:
@@ -25,26 +25,13 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
         arguments = constants
     else:
         arguments = [ast.Starred(positional, ast.Load())]
-    pairs: List[ast.keyword] = []
-    if isinstance(keywords, ast.Dict) and keywords.keys:
-        inside: List[Optional[ast.expr]] = []
-        for key, value in zip(keywords.keys, keywords.values):
-            # What stands side by side without stars is one group: of two, the second has braces.
-            inside = value.keys if key is None and isinstance(value, ast.Dict) and not inside else []
-            if inside and isinstance(value, ast.Dict) and all(map(_keyword_name, inside)):
-                pairs.extend(ast.keyword(_keyword_name(inner), field) for inner, field in zip(value.keys, value.values))
-            elif key is None:
-                pairs.append(ast.keyword(None, value))
-            elif _keyword_name(key):
-                pairs.append(ast.keyword(_keyword_name(key), value))
-            else:
-                return ast.Call(callee, arguments, [ast.keyword(None, keywords)])
-    elif keywords is not None:
-        pairs = [ast.keyword(None, keywords)]
-    return ast.Call(callee, arguments, pairs)
+    return ast.Call(callee, arguments, [] if keywords is None else _keywords(keywords))
 
 
-def _keyword_name(key: Optional[ast.expr]) -> Optional[str]:
-    if isinstance(key, ast.Constant) and isinstance(key.value, str) and is_writable(key.value):
-        return key.value
-    return None
+def _keywords(mapping: ast.expr) -> List[ast.keyword]:
+    """Return the keyword arguments in ``mapping``: ``**mapping`` if not all of them can be written as ``name=``."""
+    if isinstance(mapping, ast.Dict) and mapping.keys:
+        names = [keyword_name(key) for key in mapping.keys if key is not None]
+        if all(names) and len({*names}) == len(names):
+            return [ast.keyword(keyword_name(key), value) for key, value in zip(mapping.keys, mapping.values)]
+    return [ast.keyword(None, mapping)]

@@ -36,22 +36,26 @@ def parts(stack: List[Item]) -> Iterator[Union[Value, Copy, Function, Marker, Ta
 
 
 def copied(stack: List[Item]) -> List[Item]:
-    """The stack with containers of its own (a branch goes on with its own state), shared ones still shared."""
+    """Return a copy of the stack with its own containers for one branch; slots that share a container still do."""
+    if not holds_containers(stack):
+        return list(stack)
     memo: Dict[int, Container] = {}
+    return [_copied(item, memo) for item in stack]
 
-    def copy(item: Item) -> Item:
-        if isinstance(item, BoundMethod):
-            return BoundMethod(copy_of(item.container), item.name)
-        return copy_of(item) if isinstance(item, Container) else item
 
-    def copy_of(container: Container) -> Container:
-        known = memo.get(id(container))
-        if known is None:
-            known = memo[id(container)] = Container(container.kind, [], container.keys, container.offset)
-            known.elements = [copy(element) for element in container.elements]
-        return known
+def _copied(item: Item, memo: Dict[int, Container]) -> Item:
+    if isinstance(item, BoundMethod):
+        return BoundMethod(_copy_of(item.container, memo), item.name)
+    return _copy_of(item, memo) if isinstance(item, Container) else item
 
-    return [copy(item) for item in stack]
+
+def _copy_of(container: Container, memo: Dict[int, Container]) -> Container:
+    """Return the copy of ``container``; ``memo`` has the known ones, by the ``id`` of the original."""
+    known = memo.get(id(container))
+    if known is None:
+        known = memo[id(container)] = Container(container.kind, [], container.keys, container.offset)
+        known.elements = [_copied(element, memo) for element in container.elements]
+    return known
 
 
 def holds_containers(stack: List[Item]) -> bool:

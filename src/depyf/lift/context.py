@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Mapping, Set, Tuple
+from typing import Dict, Set, Tuple
 
 from depyf.bytecode.code import Code
+from depyf.hints import Hints
 from depyf.lift.items import COMPREHENSIONS, Retry, Value
 from depyf.lift.nodes import Node
-from depyf.normal.ops import Op
-from depyf.result import Hints
-
-if TYPE_CHECKING:
-    from depyf.lift.simulator import Rule
 
 
 class Decisions:
-    """The results of earlier attempts: where values need temporaries. Grows with every retry."""
+    """The results of earlier attempts: where values need temporaries. Each retry adds one decision."""
 
     def __init__(self) -> None:
         self.spill: Set[int] = set()  # operation offsets before which all pending values are stored
         self.spill_end: Set[int] = set()  # blocks at whose end all pending values are stored
-        self.spill_locals: Set[int] = set()  # and where those are among them that are loads of variables
-        self.containers: Set[bool] = set()  # whether lists that only move values are followed
-        self.kept_results: Set[int] = set()  # calls whose tuple is not taken apart at once
-        self.plain_swap: Set[int] = set()  # SWAPs that are no tuple assignment
+        self.spill_locals: Set[int] = set()  # and those at whose end pending loads of variables are stored as well
+        self.containers: Set[bool] = set()  # whether lists that only move values are tracked
+        self.kept_results: Set[int] = set()  # calls whose tuple is not unpacked at once
+        self.plain_swap: Set[int] = set()  # SWAPs that are not a tuple assignment
         self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
 
     def learn(self, retry: Retry) -> None:
@@ -36,13 +32,11 @@ class Decisions:
 class Context:
     """The shared state of one code object: counters, decisions."""
 
-    def __init__(
-        self, code: Code, decisions: Decisions, hints: Hints, rules: Mapping[Op, Rule], *, places: bool
-    ) -> None:
+    def __init__(self, code: Code, decisions: Decisions, hints: Hints, *, places: bool) -> None:
         self.is_comprehension = code.co_name in COMPREHENSIONS
-        self.decisions, self.hints, self.rules = decisions, hints, rules
+        self.decisions, self.hints = decisions, hints
         self.places = places
-        """Whether what is made notes where it was written."""
+        """Whether nodes record their source span."""
         self.nodes: Dict[int, Node] = {}
         self.order = 0
         self.temporaries = 0
@@ -53,7 +47,7 @@ class Context:
         return self.order
 
     def waits_no_longer(self, item: Value) -> Retry:
-        """What is raised when ``item`` must be stored at the end of the node in which it was made."""
+        """Return the ``Retry`` that stores ``item`` at the end of the node in which it was evaluated."""
         home = self.nodes.get(item.born)
         return Retry("spill_end", home.last_block if home is not None else item.born)
 

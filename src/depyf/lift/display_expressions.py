@@ -6,11 +6,11 @@ import ast
 from typing import Callable, Dict, List, Optional, Tuple
 
 from depyf.bytecode.set_order import display_order
-from depyf.lift.build import constant, slice_of
+from depyf.lift.build import constant, is_writable, slice_of
 
 
 def _string(parts: List[ast.expr]) -> ast.expr:
-    """``f"..."`` of several parts: constants stay text, formatted values stay fields."""
+    """Return ``f"..."`` of several parts: constants stay text, formatted values stay fields."""
     values: List[ast.expr] = []
     for part in parts:
         values.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
@@ -18,8 +18,8 @@ def _string(parts: List[ast.expr]) -> ast.expr:
 
 
 def _unpacked(parts: List[ast.expr], kind: type = ast.Tuple) -> List[ast.expr]:
-    """The elements of a display of several iterables (3.8). Elements that stand side by side without a star are one of
-    them, a display of this ``kind``."""
+    """Return the elements of a display of several iterables (3.8). Adjacent elements without a star arrive as one part,
+    a display of this ``kind``."""
     grouped = [_is_group(part, kind) for part in parts]
     result: List[ast.expr] = []
     for index, part in enumerate(parts):
@@ -42,7 +42,7 @@ def _constant_tuple(expr: ast.expr) -> Tuple[object, ...]:
 
 
 def _unpacked_map(parts: List[ast.expr]) -> ast.expr:
-    """As above, for a display of several mappings."""
+    """Return the display of several mappings, grouped like ``_unpacked``."""
     keys: List[Optional[ast.expr]] = []
     values: List[ast.expr] = []
     for part, behind in zip(parts, [*parts[1:], None]):
@@ -55,13 +55,25 @@ def _unpacked_map(parts: List[ast.expr]) -> ast.expr:
     return ast.Dict(keys, values)
 
 
+def _keywords_of(parts: List[ast.expr]) -> ast.expr:
+    """Return the keyword arguments of a call that unpacks several mappings (3.8). A dict display of names is a group of
+    ``name=value``; of two such groups in a row, the second is in braces."""
+    keywords = ast.Dict([], [])
+    in_group = False
+    for part in parts:
+        in_group = not in_group and isinstance(part, ast.Dict) and _adds_keywords(keywords, part)
+        keywords.keys.extend(part.keys if in_group and isinstance(part, ast.Dict) else [None])
+        keywords.values.extend(part.values if in_group and isinstance(part, ast.Dict) else [part])
+    return keywords
+
+
 DISPLAYS: Dict[str, Callable[[List[ast.expr]], ast.expr]] = {
     "tuple_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
     "list_of": lambda parts: ast.List(_unpacked(parts), ast.Load()),
     "set_of": lambda parts: ast.Set(_unpacked(parts, ast.Set)),
     "map_of": _unpacked_map,
     "arguments_of": lambda parts: ast.Tuple(_unpacked(parts), ast.Load()),
-    "keywords_of": lambda parts: ast.Dict([None] * len(parts), parts),
+    "keywords_of": _keywords_of,
     "tuple": lambda parts: ast.Tuple(parts, ast.Load()),
     "list": lambda parts: ast.List(parts, ast.Load()),
     "set": lambda parts: ast.Set(parts),
@@ -77,13 +89,11 @@ def iterable_constant(expr: ast.expr) -> Optional[List[ast.expr]]:
 
 
 def extend_display(display: ast.expr, more: ast.expr, *, for_call: bool = False) -> ast.expr:
-    """``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; constants that the compiler put together fall apart.
-
-    ``for_call``: a dict of keyword arguments grows, in which ``**{"a": b, **c}`` keeps its braces.
-    """
+    """Return ``[..., *more]``, ``{..., *more}`` or ``{..., **more}``; folded constants are split again. ``for_call``:
+    the display is a dict of keyword arguments, in which ``**{"a": b, **c}`` and ``**{"a b": c}`` keep their braces."""
     if isinstance(display, ast.Dict):
-        apart = isinstance(more, ast.Dict) and not (for_call and None in more.keys)
-        if apart and isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display):
+        apart = isinstance(more, ast.Dict) and (not for_call or _adds_keywords(display, more))
+        if apart and isinstance(more, ast.Dict) and more.keys and _dict_goes_on(display, for_call=for_call):
             longer = ast.Dict([*display.keys, *more.keys], [*display.values, *more.values])
             if None not in more.keys:
                 longer.__dict__["plain"] = _plain_items(display) + len(more.keys)
@@ -97,9 +107,24 @@ def extend_display(display: ast.expr, more: ast.expr, *, for_call: bool = False)
     return ast.Set([*display.elts, *elements])
 
 
+def _adds_keywords(keywords: ast.Dict, more: ast.Dict) -> bool:
+    """Return whether the keys of ``more`` may be written as ``name=`` behind ``keywords``: each name may be given
+    once."""
+    names = [keyword_name(key) for key in more.keys]
+    used = {keyword_name(key) for key in keywords.keys}
+    return all(names) and len({*names} - used) == len(names) > 0
+
+
+def keyword_name(key: Optional[ast.expr]) -> Optional[str]:
+    """Return the name, if ``key`` is a string that may be written as ``name=``."""
+    if isinstance(key, ast.Constant) and isinstance(key.value, str) and is_writable(key.value):
+        return key.value
+    return None
+
+
 def _folded_elements(display: ast.expr, value: object) -> List[ast.expr]:
-    """The elements that were written if the compiler made the constant ``value`` of all of them: it does so with three
-    or more. Of a set, some of them may have been equal."""
+    """Return the source elements if the compiler folded all of them to the constant ``value``; else an empty list. The
+    compiler folds three elements or more. In a set some of them may have been equal."""
     if isinstance(display, ast.List) and isinstance(value, tuple) and len(value) > 2:
         return [ast.Constant(element) for element in value]
     if isinstance(display, ast.Set) and isinstance(value, frozenset) and value:
@@ -108,14 +133,15 @@ def _folded_elements(display: ast.expr, value: object) -> List[ast.expr]:
     return []
 
 
-def _dict_goes_on(display: ast.Dict) -> bool:
-    """Whether the compiler would put further items of ``display`` into a dict of their own: behind ``**``, and
-    after every 17 items."""
-    return _plain_items(display) % 17 == 0 and bool(display.keys)
+def _dict_goes_on(display: ast.Dict, *, for_call: bool) -> bool:
+    """Return whether the compiler builds a separate dict for further items of ``display``: after ``**``, and after
+    every 17 items unless they are keyword arguments."""
+    items = _plain_items(display)
+    return bool(display.keys) and (not items if for_call else items % 17 == 0)
 
 
 def _plain_items(display: ast.Dict) -> int:
-    """How many items of ``display`` stand behind the last ``**``. Remembered in the node."""
+    """Return the number of items of ``display`` after the last ``**``. Cached in the node."""
     facts = display.__dict__
     if "plain" not in facts:
         plain = next((index for index, key in enumerate(reversed(display.keys)) if key is None), len(display.keys))
@@ -140,13 +166,13 @@ def elements(expr: ast.expr) -> List[ast.expr]:
     value = constant(expr)
     if isinstance(value, tuple):
         return [ast.Constant(element) for element in value]
-    raise ValueError("the defaults of a function are no tuple display")
+    raise ValueError("the defaults of a function are not a tuple display")
 
 
 def string_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
     """Return the items of a dict display with strings as keys."""
     if not isinstance(expr, ast.Dict):
-        raise ValueError("the keyword defaults of a function are no dict display")
+        raise ValueError("the keyword defaults of a function are not a dict display")
     pairs: Dict[str, ast.expr] = {}
     for key, value in zip(expr.keys, expr.values):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
@@ -156,7 +182,7 @@ def string_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
 
 
 def annotation_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
-    """Annotations as 3.10 to 3.13 make them: ``('name', annotation, ...)``; before that a dict display."""
+    """Return the annotations of ``('name', annotation, ...)``, as built by 3.10-3.13, or of an older dict display."""
     if isinstance(expr, ast.Dict):
         return string_pairs(expr)
     parts = elements(expr)
@@ -164,6 +190,6 @@ def annotation_pairs(expr: ast.expr) -> Dict[str, ast.expr]:
     for part, annotation in zip(parts[::2], parts[1::2]):
         name = constant(part)
         if not isinstance(name, str):
-            raise ValueError("an annotation belongs to something that is no name")
+            raise ValueError("the target of an annotation is not a name")
         pairs[name] = annotation
     return pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, List
 
-from depyf.flow.graph import Block, FlowGraph, For
+from depyf.flow.graph import Block, FlowGraph, For, Region
 from depyf.flow.order import Order
 from depyf.lift.containers import copied, holds_containers, parts
 from depyf.lift.context import Context
@@ -21,22 +21,20 @@ class Entries:
         self.graph, self.order, self.context, self.edges = graph, order, context, edges
         self.nodes = context.nodes
         self.handler_bases: Dict[int, List[Item]] = {}
-        """What lies on the stack where each handler begins."""
+        """The operand stack at the entry of each handler."""
 
-    def remember_handler_base(self, block: Block, node: Node) -> None:
-        """Note what lies on the stack where the handler of this block begins, if it is the first that says so."""
-        region = block.region
-        if region is None or region.entry in self.handler_bases:
-            return
+    def remember_handler_base(self, region: Region, block: Block, node: Node) -> None:
+        """Record the operand stack at the entry of the handler of ``region``, which covers ``block``. Raises ``Retry``
+        or ``ValueError`` if a slot below the exception holds a pending value."""
         base = list(node.base[: region.depth]) if node.id == block.id else list(node.stack[: region.depth])
         if len(base) < region.depth:
-            raise ValueError("a handler keeps more values than there are")
+            raise ValueError("a handler keeps more values than the stack has")
         for item in base:
             if (isinstance(item, Value) and not item.stable) or isinstance(item, (Copy, Function, Target)):
                 raise (
                     self.context.waits_no_longer(item)
                     if isinstance(item, Value)
-                    else ValueError("something is pending where an exception handler begins")
+                    else ValueError("an unevaluated value is on the stack where an exception handler starts")
                 )
         if region.lasti:
             base.append(Marker(Mark.LASTI, region.entry))
@@ -44,9 +42,10 @@ class Entries:
         self.handler_bases[region.entry] = base
 
     def stack_on_edge(self, node: Node, target: int) -> List[Item]:
-        """Return the stack on the way from a node to a block."""
+        """Return the operand stack on the edge from ``node`` to the block ``target``."""
         term = node.terminator
-        if len(node.successors()) > 1 and not isinstance(term, Loop) and holds_containers(node.stack):
+        several = not isinstance(term, (Goto, Loop)) and len(node.successors()) > 1
+        if several and self.context.follows_containers and holds_containers(node.stack):
             return [*copied(node.stack), *_kept(node, target)]
         if isinstance(term, Loop):
             base = copied(node.stack[:-1])
@@ -62,7 +61,7 @@ class Entries:
         return [*node.stack, *_kept(node, target)]
 
     def entry_stack(self, block: Block) -> List[Item]:
-        """Return the stack with which a block begins."""
+        """Return the operand stack at the entry of ``block``."""
         if block.id in self.handler_bases:
             return list(self.handler_bases[block.id])
         edges = self.edges[block.id]
@@ -79,12 +78,12 @@ class Entries:
         return stack
 
     def _enter_loop(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
-        """The iterator is no longer a value: the loop holds it."""
+        """Return ``stack`` with the iterator on top replaced by a marker: the ``for`` statement owns it."""
         item = stack[-1]
         if isinstance(item, Marker) and item.kind is Mark.ITER:
             return stack
         if not isinstance(item, Value):
-            raise ValueError("a loop runs over something that is no value")
+            raise ValueError("the iterator of a loop is not a value")
         for other in stack[:-1]:
             if isinstance(other, Value) and not other.stable:
                 raise self.context.waits_no_longer(other)
@@ -93,7 +92,7 @@ class Entries:
         return [*stack[:-1], Marker(Mark.ITER, block.id, item.expr)]
 
     def _header_stack(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
-        """At the head of a loop only markers and values that no iteration changes may be pending."""
+        """Return the stack at a loop header: markers, loop-invariant values, and phi variables for all other slots."""
         result: List[Item] = []
         for slot, item in enumerate(stack):
             if isinstance(item, Marker):
@@ -120,7 +119,7 @@ class Entries:
         stacks = [self.stack_on_edge(node, block.id) for node in edges]
         depth = len(stacks[0])
         if any(len(stack) != depth for stack in stacks):
-            raise ValueError(f"the stack has different depths where block {block.id} begins")
+            raise ValueError(f"the stack depth differs between the edges into block {block.id}")
         result: List[Item] = []
         for slot in range(depth):
             items = [stack[slot] for stack in stacks]
@@ -129,7 +128,7 @@ class Entries:
                 result.append(first)
             elif any(isinstance(item, Container) for item in items):
                 if not all(_same_container(first, item) for item in items):
-                    raise ValueError(f"lists that move values meet where block {block.id} begins")
+                    raise ValueError(f"tracked lists differ between the edges into block {block.id}")
                 result.append(first)
             elif isinstance(first, Value) and all(_is_stable_and_same(item, first.expr) for item in items):
                 result.append(Value(first.expr, True, first.local))
@@ -138,7 +137,7 @@ class Entries:
         return result
 
     def phi(self, block: Block, slot: int, edges: List[Node]) -> Value:
-        """A temporary for ``slot`` that every way into ``block`` assigns."""
+        """Return a phi variable for ``slot``: a temporary that is assigned on every edge into ``block``."""
         name = f"__temp_{self.context.temporaries}"
         stored = []
         for node in list(edges):
@@ -147,7 +146,7 @@ class Entries:
             if isinstance(item, Function):
                 raise Retry("spill_end", node.last_block)
             if not isinstance(item, Value):
-                raise ValueError(f"something without value meets a value where block {block.id} begins")
+                raise ValueError(f"a stack slot is a value on some edges into block {block.id}, but not on all")
             if not isinstance(node.terminator, Goto) and not item.stable:
                 if node.kept is item:
                     raise Retry("spill", self.copy_offset(node))
@@ -172,7 +171,7 @@ class Entries:
         return Value(ast.Name(name, ast.Load()), True)
 
     def keep_before(self, node: Node, item: Value) -> None:
-        """Values evaluated before ``item`` are stored before it."""
+        """Store the values that were evaluated before ``item`` in temporaries."""
         simulator = Simulator(self.context, node)
         earlier = [other for other in node.stack if isinstance(other, Value) and not other.stable and other is not item]
         for other in sorted(earlier, key=lambda value: value.order):
@@ -180,7 +179,7 @@ class Entries:
                 simulator.keep(other)
 
     def copy_offset(self, node: Node) -> int:
-        """Return the offset of the last operation of a node."""
+        """Return the byte offset of the last operation of ``node``."""
         return self.graph.blocks[node.last_block].ops[-1].offset
 
     def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:
@@ -196,13 +195,13 @@ class Entries:
         edges[edges.index(node)] = between
 
     def close_loop(self, node: Node, header: int) -> None:
-        """At a jump back the pending values must be the header's."""
+        """Make the pending values on a back edge equal to those of the loop header."""
         target = self.nodes.get(header)
         if target is None:
             return
         stack = self.stack_on_edge(node, header)
         if len(stack) != len(target.base):
-            raise ValueError(f"the stack has another depth at the end of the loop at block {header}")
+            raise ValueError(f"the stack depth at the end of the loop at block {header} differs from that at its start")
         for slot, (item, base) in enumerate(zip(stack, target.base)):
             if (isinstance(item, Marker) and isinstance(base, Marker)) or _same_container(item, base):
                 continue
@@ -220,7 +219,7 @@ class Entries:
             node.statements.append(ast.Assign([ast.Name(base.expr.id, ast.Store()), *item.chain], item.expr))
 
     def fresh_id(self) -> int:
-        """Return an id for a node that is no block."""
+        """Return an id for a node that is not a block."""
         id = -len(self.nodes) - 1
         while id in self.nodes:
             id -= 1
@@ -232,7 +231,7 @@ def _is_stable(item: Item) -> bool:
 
 
 def _kept(node: Node, target: int) -> List[Item]:
-    """The value that the condition at the end of ``node`` leaves on the stack on the way to ``target``."""
+    """Return the values that the condition at the end of ``node`` leaves on the stack on the edge to ``target``."""
     term = node.terminator
     if isinstance(term, Condition) and term.keep and target == term.target:
         assert node.kept is not None
@@ -241,7 +240,7 @@ def _kept(node: Node, target: int) -> List[Item]:
 
 
 def _same_container(one: Item, two: Item) -> bool:
-    """Whether two items are followed containers with the same values in them."""
+    """Return whether two items are tracked containers with the same elements."""
     if isinstance(one, Container) and isinstance(two, Container):
         same_size = one.kind == two.kind and len(one.elements) == len(two.elements) and one.keys == two.keys
         return same_size and all(map(_same_element, one.elements, two.elements))

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _DISPLAYS: Dict[str, Display] = {"list": "list", "tuple": "tuple"}
-"""What BUILD makes of the items that lie on the stack."""
+"""The display that BUILD makes of the stack items, by its kind."""
 
 
 def build_container(sim: Simulator, kind: str, count: int) -> bool:
-    """A list, tuple or dict display with the top items as elements; False for other kinds."""
+    """Build a list, tuple or dict display with the top items as elements. Return False for other kinds."""
     display = _DISPLAYS.get(kind)
     if display is not None:
         elements = sim.stack[len(sim.stack) - count :] if count else []
@@ -38,7 +38,7 @@ def build_container(sim: Simulator, kind: str, count: int) -> bool:
 
 
 def take_result_apart(sim: Simulator, offset: int) -> None:
-    """The top is a call. If it is known to return a tuple of some length, its elements get names at once."""
+    """Unpack the call on top into temporaries, if the hints give the length of the tuple that it returns."""
     call = sim.stack[-1]
     if not (isinstance(call, Value) and isinstance(call.expr, ast.Call) and isinstance(call.expr.func, ast.Name)):
         return
@@ -60,7 +60,7 @@ def take_result_apart(sim: Simulator, offset: int) -> None:
 
 
 def subscript_container(sim: Simulator, container: Container, key: Item) -> bool:
-    """``container[key]`` for a constant int or slice; False if the container must become a value for it."""
+    """Execute ``container[key]`` for a constant int or slice. Return False if the container must become a value."""
     place = constant_key(key)
     if (
         isinstance(place, int)
@@ -85,20 +85,20 @@ def subscript_container(sim: Simulator, container: Container, key: Item) -> bool
 
 
 def store_into_container(sim: Simulator, container: Container, key: Item, item: Item) -> None:
-    """``container[key] = item`` for a constant int or slice."""
+    """Execute ``container[key] = item`` for a constant int or slice. Raises ``ValueError`` for other keys."""
     place = constant_key(key)
     if container.kind == "list" and isinstance(place, slice) and isinstance(item, Container):
         container.elements[place] = list(item.elements)
     elif container.kind == "list" and isinstance(place, int):
         container.elements[place] = item
     else:
-        raise ValueError("something unknown is stored into a list display")
+        raise ValueError("an item that is not constant is stored in a list display")
 
 
 def delete_from_container(sim: Simulator, container: Container, key: Item) -> None:
     place = constant_key(key)
     if container.kind != "list" or place is None:
-        raise ValueError("something unknown is deleted from a list display")
+        raise ValueError("an item that is not constant is deleted from a list display")
     if any(isinstance(element, Value) and not element.stable for element in container.elements):
         sim.settle()
     del sim.stack[-2:]
@@ -106,7 +106,7 @@ def delete_from_container(sim: Simulator, container: Container, key: Item) -> No
 
 
 def extend_container(sim: Simulator, container: Container, kind: str) -> None:
-    """LIST_EXTEND and the like: by another container that is followed, or by a constant tuple."""
+    """Execute LIST_EXTEND and similar operations with a tracked container, a constant tuple or another value."""
     item = sim.stack[-1]
     constants = build.constant(item.expr) if isinstance(item, Value) else None
     if isinstance(item, Container) and item.kind != "dict":
@@ -131,7 +131,7 @@ def extend_container(sim: Simulator, container: Container, kind: str) -> None:
 
 
 def pop_container(sim: Simulator, container: Container) -> None:
-    """A container is dropped: what its elements still have to evaluate happens now."""
+    """Drop a container: its unevaluated elements are evaluated at this point."""
     pending = [element for element in _leaves(container) if isinstance(element, Value) and not element.stable]
     if pending:
         sim.stack.append(container)
@@ -147,7 +147,7 @@ def _leaves(container: Container) -> List[Item]:
 
 
 def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[Item]) -> None:
-    """``[...].pop()`` and ``[...].pop(i)``."""
+    """Execute ``[...].pop()`` and ``[...].pop(i)``. Raises ``ValueError`` for other methods."""
     container = method.container
     place = constant_key(arguments[0]) if arguments else -1
     if method.name == "pop" and container.kind == "list" and isinstance(place, int) and container.elements:
@@ -162,7 +162,7 @@ def call_container_method(sim: Simulator, method: BoundMethod, arguments: List[I
 
 
 def call_with_containers(sim: Simulator, null: str, *, has_keywords: bool) -> bool:
-    """``f(*[...], **{...})`` with followed containers is a plain call; False if they are not followed."""
+    """Execute ``f(*[...], **{...})`` with tracked containers as a plain call. Return False if they are not tracked."""
     keywords = sim.stack[-1] if has_keywords else None
     positional = sim.stack[-2 if has_keywords else -1]
     if not isinstance(positional, Container) and not isinstance(keywords, Container):

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def check_group(sim: Simulator, instr: Instr) -> None:
-    """``exc type -> exc matched``. Raises ``ValueError`` when something else than the handled exception is split."""
+    """Execute ``exc type -> exc matched``. Raises ``ValueError`` if the value split is not the handled exception."""
     type_ = sim.pop_value()
     exc = sim.stack[-1] if sim.stack else None
     if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
-        raise ValueError(f"an exception group is split that is not the handled one at offset {instr.offset}")
+        raise ValueError(f"the exception group split at offset {instr.offset} is not the handled exception")
     sim.stack.append(Marker(Mark.MATCHED_GROUP, exc.origin, type_.expr))
 
 
 def end_groups(sim: Simulator, instr: Instr) -> None:
-    """``exc ->``: behind the last clause."""
+    """Execute ``exc ->`` after the last clause."""
     exc = sim.pop()
     if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
-        raise ValueError(f"PREP_RERAISE_STAR at offset {instr.offset} stands outside of an except* statement")
+        raise ValueError(f"PREP_RERAISE_STAR at offset {instr.offset} is outside of an except* statement")

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import ast
-import enum
 from dataclasses import field
-from typing import TYPE_CHECKING, Callable, Dict, List, Literal, Optional, Protocol, Tuple, Union
+from typing import Callable, Dict, List, Literal, Optional, Protocol, Tuple, Union
 
 from depyf.bytecode.code import Code
 from depyf.quick_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from depyf.lift.simulator import Simulator
+from depyf.quick_enum import Enum
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-"""The names of code objects that are part of an expression, and called with what they run over."""
+"""The names of code objects that are part of an expression and are called with the first iterable."""
 
 
 @dataclass(eq=False)
 class Value:
     """An expression that represents a value.
 
-    ``stable``: evaluating it later gives the same value, unobserved (constants, temporaries, fast locals until they are
-    stored). ``silent``: no program can observe when it was evaluated, but it is another object each time (a display of
-    stable values). ``order`` says when it was evaluated, ``begun`` when the first of its operands was
-    (0: with it). ``chain`` are the targets that already got the value (``a = b = value``); ``copies`` counts duplicates
-    on the stack that stand for the same evaluation.
-    ``kept_at``: where it was copied for a test that comes next, if that decides whether it stays.
-    ``converted``: it is ``!r``, say, of this expression. ``whole``: a tuple or dict display that is no list of
-    arguments (3.8).
+    ``stable``: later evaluation gives the same value, unobserved (constants, temporaries, fast locals until they are
+    stored). ``silent``: no program can observe when it was evaluated, but each evaluation makes another object (a
+    display of stable values). ``order``: when it was evaluated; ``begun``: when its first operand was (0: at
+    ``order``). ``chain``: the targets that have received the value (``a = b = value``). ``copies``: the number of
+    duplicates on the stack that represent the same evaluation. ``kept_at``: the offset of the copy for a test that
+    decides whether the value stays. ``converted``: the conversion, such as ``!r``, and the expression that it applies
+    to. ``whole``: a tuple or dict display that is not an argument list (3.8).
     """
 
     expr: ast.expr
@@ -52,14 +48,14 @@ class Value:
 
 @dataclass(eq=False)
 class ReadAt:
-    """A value was read at a place whose operands, ``bases``, still lie on the stack: ``a[i] += v`` begins so."""
+    """A value was read from a location whose operands, ``bases``, are still on the stack, as in ``a[i] += v``."""
 
     bases: Tuple[Value, ...]
 
 
 @dataclass(eq=False)
 class Augmented:
-    """A value is what ``place += operand`` stores, if it is stored there next; ``place`` is a name, or operands."""
+    """The value that ``place += operand`` stores, if it is stored there next; ``place`` is a name, or its operands."""
 
     place: Union[ast.expr, Tuple[Value, ...]]
     operator: ast.operator
@@ -76,7 +72,7 @@ class Copy:
 
 @dataclass(eq=False)
 class ChainTest:
-    """``a < b < ...`` so far; the value it stands for is the last operand."""
+    """``a < b < ...`` so far; the value that carries it is the last operand."""
 
     left: ast.expr
     operators: List[ast.cmpop]
@@ -84,20 +80,20 @@ class ChainTest:
 
 
 GENERIC_PREFIX = "<generic parameters of "
-"""How the code object is called that makes type parameters, before the name of what has them."""
+"""The prefix of the name of a code object that makes type parameters; the name of their owner follows."""
 GENERIC_BASE = ".generic_base"
-"""The base that a class with type parameters gets: a variable of that code object."""
+"""The base class that a generic class gets: a variable of that code object."""
 DEFAULTS = ".defaults"
 KW_DEFAULTS = ".kwdefaults"
-"""Its parameters, by these names whichever of the two it is given (a single one is called DEFAULTS in any case)."""
+"""The names of its parameters, whichever of the two it receives (a single one is always called DEFAULTS)."""
 
 
 @dataclass(eq=False)
 class Function:
-    """A function object under construction, with what MAKE_FUNCTION was given; ``annotate`` makes its annotations.
+    """A function object under construction, with the operands of MAKE_FUNCTION; ``annotate`` makes its annotations.
 
-    ``inherits`` says which parameters of the code object around it are its DEFAULTS and KW_DEFAULTS. ``generic``: it
-    makes type parameters and what has them, and was called with these arguments. ``is_alias``: it gives the value of a
+    ``inherits``: the parameters of the enclosing code object that are its DEFAULTS and KW_DEFAULTS. ``generic``: it
+    makes type parameters and their owner, and was called with these arguments. ``is_alias``: it returns the value of a
     type alias.
     """
 
@@ -116,18 +112,18 @@ class Function:
 
     @property
     def name(self) -> str:
-        """What the function, class or alias calls itself."""
+        """The name of the function, class or alias in its own code object."""
         name = self.code.co_name
         return name[len(GENERIC_PREFIX) : -1] if name.startswith(GENERIC_PREFIX) else name
 
     @property
     def is_lambda(self) -> bool:
-        """Whether it has an expression of its own, and needs no name."""
+        """Whether it has expression syntax, and needs no name."""
         return self.code.co_name == "<lambda>"
 
 
-class Mark(enum.Enum):
-    """What a marker is; the value is how messages call it."""
+class Mark(Enum):
+    """The kind of a marker; the value is its name in messages."""
 
     NULL = "null"
     ITER = "iter"
@@ -139,7 +135,7 @@ class Mark(enum.Enum):
     MATCHED = "matched"
     """The result of CHECK_EXC."""
     MATCHED_GROUP = "matched_group"
-    """What ``except* type`` leaves to be tested."""
+    """The operand of ``except* type`` that is tested next."""
     WITH_RESULT = "with_result"
     BUILD_CLASS = "build_class"
     SUBJECT = "subject"
@@ -150,8 +146,8 @@ class Mark(enum.Enum):
 
 @dataclass(eq=False)
 class Marker:
-    """What is on the stack and no value; ``origin`` says whose. ``expr``: what is iterated over, or the type that is
-    tested. ``copied``: the same one lies below."""
+    """A stack slot without a plain value; ``origin`` identifies its owner. ``expr``: the iterable, or the exception
+    type that is tested. ``copied``: the original is below it on the stack."""
 
     kind: Mark
     origin: int = -1
@@ -169,7 +165,7 @@ class Import:
     lazy: bool
 
     def statement(self, alias: ast.alias) -> ast.stmt:
-        """``import alias`` or ``from name import alias``."""
+        """Return ``import alias`` or ``from name import alias``."""
         statement: ast.stmt
         if self.names is None:
             statement = ast.Import([alias])
@@ -188,24 +184,40 @@ class ImportMarker(Marker):
         self.request, self.name = request, name
 
 
+class Emitter(Protocol):
+    """The execution of one block, as far as the targets of a statement need it."""
+
+    stack: List[Item]
+
+    @property
+    def node(self) -> object:
+        """The node whose statements are emitted."""
+
+    def emit(self, statement: ast.stmt, stores: Optional[str] = None) -> None:
+        """Add a statement that stores these variables; "*" for all names in it."""
+
+    def fill(self, item: Target, target: ast.expr) -> None:
+        """Give a target its expression."""
+
+
 class Group(Protocol):
-    """The targets of one statement, which is complete when all are there; ``temporaries`` has those made up."""
+    """The targets of one statement, which is complete when all are known; ``temporaries`` has the generated ones."""
 
     temporaries: Dict[int, str]
 
-    def continue_in(self, simulator: Simulator) -> None:
-        """The next target is given by ``simulator``."""
+    def continue_in(self, emitter: Emitter) -> None:
+        """Receive the next target from ``emitter``."""
 
-    def give_up(self, simulator: Simulator) -> None:
-        """Something else happens first: what is missing becomes temporaries."""
+    def give_up(self, emitter: Emitter) -> None:
+        """Store the missing targets in temporaries, because another effect happens first."""
 
 
 @dataclass(eq=False)
 class Target:
-    """A value that only waits to be stored: what ``for`` and ``with`` bind, and the parts of an unpacking.
+    """A value that can only be stored: the target of ``for`` or ``with``, or one part of an unpacking.
 
-    ``fill`` is given the target expression; a part knows its ``group`` and ``index`` there, so that
-    parts are filled in order. ``needed``: something has to be bound even if nobody reads it.
+    ``fill`` receives the target expression; a part has its ``group`` and ``index`` there, so that parts are filled in
+    order. ``needed``: a target must be bound even if nothing reads it.
     """
 
     fill: Callable[[ast.expr], None]
@@ -219,7 +231,7 @@ Display = Literal["list", "tuple", "dict"]
 
 @dataclass(eq=False)
 class Container:
-    """A display whose elements are still items. Several slots may hold the same one."""
+    """A display whose elements are still stack items. Several slots may hold the same container."""
 
     kind: Display
     elements: List[Item]
@@ -229,7 +241,7 @@ class Container:
 
 @dataclass(eq=False)
 class BoundMethod:
-    """A method of a container that is loaded but not called yet."""
+    """A method of a container that is loaded and not called yet."""
 
     container: Container
     name: str
@@ -239,12 +251,12 @@ Item = Union[Value, Copy, Function, Marker, Target, Container, BoundMethod]
 
 
 Decision = Literal["spill", "spill_end", "spill_locals", "containers", "kept_results", "plain_swap", "phi"]
-"""The sets of ``Decisions``."""
+"""The names of the sets of ``Decisions``."""
 
 
 class Retry(Exception):
-    """Raised to restart lifting with one more decision: values at ``offset`` must be kept in temporaries."""
+    """Raised to restart lifting with one more decision: pending values at ``key`` are stored in temporaries."""
 
-    def __init__(self, kind: Decision, key: Union[int, bool, Tuple[int, int]]) -> None:
+    def __init__(self, kind: Decision, key: Union[int, bool, Tuple[int, int]]) -> None:  # noqa: FBT001
         super().__init__(f"{kind} {key}")
         self.kind, self.key = kind, key

@@ -8,11 +8,12 @@ from typing import Dict, List, Optional, Set, Tuple
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term, Test
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
+from depyf.hints import Hints
 from depyf.lift import build
 from depyf.lift.containers import copied, holds_containers
 from depyf.lift.context import Context, Decisions
 from depyf.lift.entries import Entries
-from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
+from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Value
 from depyf.lift.marks import split_at_marks
 from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
@@ -32,17 +33,15 @@ from depyf.lift.reduce import Reducer
 from depyf.lift.rules.table import RULES
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Op, is_silent
-from depyf.result import Hints
 
 ATTEMPTS = 200
 
 
 def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True) -> LiftedGraph:
-    """The lifted form of ``graph``; ``hints`` say what its bytecode does not. ``places``: nodes note where they were
-    written.
+    """Return the lifted form of ``graph``.
 
-    Starts again with more temporaries when it turns out that a value could not stay pending; raises ``ValueError``
-    when the bytecode does something that has no syntax.
+    ``hints`` add facts that the bytecode lacks. ``places``: nodes record their source span. Lifting restarts with more
+    temporaries when a value can't stay pending. Raises ``ValueError`` when the bytecode has no equivalent syntax.
     """
     decisions = Decisions()
     order = order_blocks(graph)
@@ -57,13 +56,13 @@ def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True
 class _Lifter:
     def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, *, places: bool) -> None:
         self.graph, self.order = graph, order
-        self.context = Context(graph.code.code, decisions, hints, RULES, places=places)
+        self.context = Context(graph.code.code, decisions, hints, places=places)
         self.nodes = self.context.nodes
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
         self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
         self.entries = Entries(graph, order, self.context, self.edges)
-        self.block_predecessors = graph.predecessors()
+        self.block_predecessors: Optional[Dict[int, List[int]]] = None
 
     def run(self) -> LiftedGraph:
         for id in self.order.blocks:
@@ -81,7 +80,7 @@ class _Lifter:
     # --- one block -------------------------------------------------------------------------------------------------
 
     def _lift_block(self, block: Block) -> None:
-        if _only_returns(block) and len(self.edges[block.id]) > 1:
+        if len(self.edges[block.id]) > 1 and self._only_returns(block):
             self._return_from_each(block)
             return
         node = self._fusable(block)
@@ -89,7 +88,8 @@ class _Lifter:
             node = Node(block.id, block.region, leaves=block.leaves)
             node.base = self.entries.entry_stack(block)
             node.stack = list(node.base)
-            self._settled_before_it_leaves(block, node)
+            if node.leaves:
+                self._settled_before_it_leaves(block, node)
             self._inherit_locals(block, node)
             node.handling = _handled(node.base)
             node.offset = block.offset()
@@ -98,17 +98,18 @@ class _Lifter:
             self.edges[block.id].remove(node)
         node.extent = max(node.extent, block.extent())
         node.last_block = block.id
-        self.entries.remember_handler_base(block, node)
+        if block.region is not None and block.region.entry not in self.entries.handler_bases:
+            self.entries.remember_handler_base(block.region, block, node)
         simulator = Simulator(self.context, node)
         start = self.skip.get(block.id, 0)
         ops = block.ops
         keep = self._keeps_tested_value(block)
         if keep:
             block = Block(block.id, ops[:-1], block.term, block.region)
-        node.silent = node.silent and all(is_silent(instr) for instr in ops)
-        if any(instr.op is Op.PUSH_EXC for instr in ops[:1]):
+        node.silent = node.silent and all(map(is_silent, ops))
+        if ops and ops[0].op is Op.PUSH_EXC:
             node.handling = (*node.handling, block.id)
-        simulator.run(block, start)
+        simulator.run(block, RULES, start)
         _end_as_operands(simulator, block)
         self._terminate(node, block, simulator, keep=keep)
         node.stack = simulator.stack
@@ -119,17 +120,19 @@ class _Lifter:
         self.reducer.reduce(node)
 
     def _settled_before_it_leaves(self, block: Block, node: Node) -> None:
-        """What waits on the stack where a ``try`` or ``with`` ends has been computed inside of it.
-
-        Compilers leave there only what is returned, and the return statement then stands inside; tools leave more.
-        """
+        """Store pending values where a ``try`` or ``with`` ends in temporaries, since they were evaluated inside.
+        Compilers leave only a return value there, and the return statement is then inside; other tools leave more."""
         seen: Set[int] = set()
         while block.leaves and not block.ops and isinstance(block.term, Jump) and block.id not in seen:
             seen.add(block.id)
             block = self.graph.blocks[block.term.target]
-        if not node.leaves or _returns_at_once(block):
+        if _returns_at_once(block):
             return
+        # The value that is to be returned by a ``finally`` that never ends normally is returned inside as well.
+        returned = len(node.base) - 1 if isinstance(block.term, End) and not block.ops else None
         for slot, item in enumerate(node.base):
+            if slot == returned:
+                continue
             if isinstance(item, Value) and not item.stable:
                 if item.copies:
                     raise self.context.waits_no_longer(item)
@@ -137,13 +140,24 @@ class _Lifter:
                     self.graph.blocks[node.id], slot, self.edges[node.id]
                 )
 
+    def _only_returns(self, block: Block) -> bool:
+        """Return whether ``block`` only returns a stack value, perhaps in a ``try`` whose ``finally`` overrides it."""
+        if not block.leaves:
+            return _returns_at_once(block)
+        if block.ops or not isinstance(block.term, End):
+            return False
+        edges = self.edges[block.id]
+        if sum(not isinstance(node.terminator, Goto) for node in edges) > 1:
+            return False
+        return len(self.entries.stack_on_edge(edges[0], block.id)) > block.leaves[-1].depth
+
     def _return_from_each(self, block: Block) -> None:
-        """A block that only returns a value from the stack is written behind each way to it."""
+        """Duplicate a block that only returns a stack value for each of its predecessors."""
         edges = list(self.edges[block.id])
         for before in edges[1:]:
             if not isinstance(before.terminator, Goto):
                 continue
-            copy = Node(self.entries.fresh_id(), block.region)
+            copy = Node(self.entries.fresh_id(), block.region, leaves=block.leaves)
             copy.base = self.entries.stack_on_edge(before, block.id)
             copy.stack = list(copy.base)
             copy.handling = _handled(copy.base)
@@ -152,13 +166,16 @@ class _Lifter:
             before.redirect(block.id, copy.id)
             self.edges[copy.id] = [before]
             self.edges[block.id].remove(before)
-            Simulator(self.context, copy).run(block)
+            simulator = Simulator(self.context, copy)
+            simulator.run(block, RULES)
+            self._terminate(copy, block, simulator, keep=False)
         if len(self.edges[block.id]) > 1:
             raise Retry("spill", self.entries.copy_offset(self.edges[block.id][-1]))
         self._lift_block(block)
 
     def _inherit_locals(self, block: Block, node: Node) -> None:
-        """Containers that only lie in variables go on to a node that has one entry, else they are built."""
+        """Pass containers that are only in variables to a node with one predecessor. Otherwise raise ``Retry`` to build
+        them."""
         for before in self.edges[block.id]:
             if not before.containers:
                 continue
@@ -172,7 +189,7 @@ class _Lifter:
                 raise Retry("kept_results", min(container.offset for container in before.containers.values()))
 
     def _fusable(self, block: Block) -> Optional[Node]:
-        """The node that ``block`` simply continues, if there is one."""
+        """Return the node that ``block`` extends, or ``None`` if it starts a node of its own."""
         edges = self.edges[block.id]
         if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.entries.handler_bases:
             return None
@@ -180,7 +197,7 @@ class _Lifter:
         if not isinstance(node.terminator, Goto) or (isinstance(block.term, For) and not block.ops):
             return None
         if isinstance(block.term, End) and len(block.ops) == 2 and block.ops[0].op is Op.CONST:
-            return None  # written at every jump to it
+            return None  # duplicated at every jump to it
         if node.region != block.region:
             if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
@@ -189,7 +206,7 @@ class _Lifter:
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
         if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not _holds_values(node):
-            return None  # a jump over something: what it jumps to is the end of a statement
+            return None  # a jump over other code: its target is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
             return None
         if node.statements and isinstance(node.statements[-1], WithEnter):
@@ -197,7 +214,8 @@ class _Lifter:
         return node
 
     def _keeps_tested_value(self, block: Block) -> bool:
-        """``COPY 1; BRANCH target; POP``: the tested value goes on to ``target`` only."""
+        """Return whether ``block`` ends with ``COPY 1; BRANCH target; POP``: only the edge to ``target`` keeps the
+        value."""
         term = block.term
         if not isinstance(term, Branch) or term.test is not Test.TRUTH or not block.ops:
             return False
@@ -205,7 +223,11 @@ class _Lifter:
         if last.op is not Op.COPY or last.arg != 1 or last.offset in self.context.decisions.spill:
             return False
         fall = self.graph.blocks[term.fall]
-        if not fall.ops or fall.ops[0].op is not Op.POP or len(self.block_predecessors[fall.id]) != 1:
+        if not fall.ops or fall.ops[0].op is not Op.POP:
+            return False
+        if self.block_predecessors is None:
+            self.block_predecessors = self.graph.predecessors()
+        if len(self.block_predecessors[fall.id]) != 1:
             return False
         self.skip[fall.id] = 1
         return True
@@ -214,12 +236,13 @@ class _Lifter:
         term = block.term
         if isinstance(term, End):
             if node.terminator is None or isinstance(node.terminator, Goto):
-                if not block.ops:  # a finally body that never ends normally
+                if not block.ops:  # a finally body that never terminates normally
                     returns = bool(block.leaves) and len(simulator.stack) > block.leaves[-1].depth
                     node.terminator = Return(simulator.pop_value().expr) if returns else Overridden()
             return
         spill = node.id in self.context.decisions.spill_end or block.id in self.context.decisions.spill_end
-        if not isinstance(term, Jump) and (spill or holds_containers(simulator.stack)):
+        holds = self.context.follows_containers and holds_containers(simulator.stack)
+        if not isinstance(term, Jump) and (spill or holds):
             self._settle_before_branch(simulator, term)
         elif isinstance(term, Jump) and block.id in self.context.decisions.spill_locals:
             simulator.settle("*")
@@ -261,7 +284,6 @@ class _Lifter:
         if keep and isinstance(top, Copy):
             raise Retry("spill", top.offset)
         if keep:
-            assert isinstance(top, (Value, Function, Target))
             if not isinstance(top, Value):
                 simulator.stack[-1] = top = simulator.as_value(top)
             if top.copies or (top.chain and len(top.chain) > 1):
@@ -270,7 +292,7 @@ class _Lifter:
                 simulator.stack[-1] = top = simulator.as_value(top)
             fall = self.graph.blocks[term.fall]
             behind = term.fall
-            if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: others jump behind it
+            if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: other edges jump to its successor
                 behind = fall.term.target
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
             test = build.tested_again(top.expr)
@@ -298,8 +320,8 @@ class _Lifter:
 
 
 def _end_as_operands(simulator: Simulator, block: Block) -> None:
-    """What is still there when its block ends is an operand: a lambda in ``key or (lambda x: x)``, a value that was
-    stored on the way in ``a and (b := c)``."""
+    """Turn pending items at the end of a block into operands. A lambda in ``key or (lambda x: x)`` becomes an
+    expression, a stored value in ``a and (b := c)`` a walrus."""
     top = simulator.stack[-1] if simulator.stack else None
     if isinstance(block.term, Jump) and isinstance(top, Value) and top.chain and not top.copies:
         if top.tests is None and all(isinstance(target, ast.Name) for target in top.chain):
@@ -310,17 +332,13 @@ def _end_as_operands(simulator: Simulator, block: Block) -> None:
 
 
 def _handled(stack: List[Item]) -> Tuple[int, ...]:
-    """The handlers whose exceptions are being handled."""
-    return tuple(item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.PREV)
+    """Return the handlers whose exceptions are being handled."""
+    return tuple([item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.PREV])
 
 
 def _holds_values(node: Node) -> bool:
-    """Whether something was evaluated in ``node`` that waits to be used."""
+    """Return whether ``node`` has evaluated something that is still pending."""
     return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
-
-
-def _only_returns(block: Block) -> bool:
-    return _returns_at_once(block) and not block.leaves
 
 
 def _returns_at_once(block: Block) -> bool:

@@ -9,7 +9,7 @@ from depyf.lift.nodes import Goto, Node, PopException, Return, WithExit
 
 
 def split_at_marks(nodes: Dict[int, Node]) -> None:
-    """A region ends with its mark: what follows WithExit or PopException is a node of its own."""
+    """Split nodes at the ends of regions: the code after WithExit or PopException becomes a separate node."""
     fresh = max([abs(id) for id in nodes] or [0]) + 1
     for node in list(nodes.values()):
         current = node

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Union
 from depyf.flow.patterns import PatternBranch, PatternJump
 from depyf.lift.items import Mark, Marker
 from depyf.lift.nodes import MatchTest, Node
+from depyf.lift.places import put
 
 if TYPE_CHECKING:
     from depyf.lift.simulator import Simulator
@@ -26,6 +27,8 @@ def end_with_match(node: Node, term: Union[PatternBranch, PatternJump], simulato
     if isinstance(term, PatternJump):
         node.terminator = MatchTest(statement, subject, term.pattern, term.target, None, guarded=term.guarded)
         return
+    if simulator.context.places:
+        put(term.pattern, term.instr.span)
     node.terminator = MatchTest(
         statement, subject, term.pattern, term.fall, term.target, term.keeps, term.guarded, term.default
     )

@@ -1,7 +1,7 @@
 """The result of lifting: a graph of nodes, each a list of statements and one terminator.
 
-Beside ``ast`` statements a node may hold marks, which say where a ``with`` begins or ends and where an exception
-starts or stops being handled. Structuring turns them into syntax.
+Besides ``ast`` statements a node may hold marks for the start or end of a ``with``, and for where an exception starts
+or stops being handled. Structuring turns them into syntax.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class WithEnter:
 
 @dataclass
 class WithExit:
-    """The manager's exit is called on a normal way out; ``pending`` was evaluated before."""
+    """The call of the manager's exit on a normal exit; ``pending`` was evaluated before."""
 
     origin: int
     pending: Tuple[ast.expr, ...] = ()
@@ -36,7 +36,7 @@ class WithExit:
 
 @dataclass
 class BindException:
-    """The handled exception is stored (``as name``) or, with ``name`` None, dropped."""
+    """The store of the handled exception (``as name``), or its removal if ``target`` is None."""
 
     handler: int
     target: Optional[ast.expr]
@@ -44,7 +44,7 @@ class BindException:
 
 @dataclass
 class PopException:
-    """The exception of ``handler`` stops being handled on a normal way out; ``pending`` was evaluated before."""
+    """The exception of ``handler`` stops being handled on a normal exit; ``pending`` was evaluated before."""
 
     handler: int
     pending: Tuple[ast.expr, ...] = ()
@@ -53,7 +53,7 @@ class PopException:
 
 @dataclass
 class Accumulate:
-    """A comprehension adds ``element`` (and ``key`` in front of it for a dict) to its result."""
+    """The addition of ``element`` (with ``key``, for a dict) to the result of a comprehension."""
 
     kind: str
     element: ast.expr
@@ -63,16 +63,26 @@ class Accumulate:
 Statement = Union[ast.stmt, WithEnter, WithExit, BindException, PopException, Accumulate]
 
 
+class _Terminator:
+    def successors(self) -> Tuple[int, ...]:
+        return ()
+
+
 @dataclass
-class Goto:
+class Goto(_Terminator):
     target: int
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.target,)
+
 
 @dataclass
-class Condition:
-    """Goes to ``fall`` if ``test`` holds, else to ``target``. With ``keep`` it goes to ``target`` if the truth of
-    ``test`` is ``jump_when``, and the tested value stays on the stack on the way there; the copy of it was made at
-    offset ``copied_at``."""
+class Condition(_Terminator):
+    """A branch to ``fall`` if ``test`` holds, else to ``target``.
+
+    With ``keep`` it branches to ``target`` if the truth of ``test`` is ``jump_when``, and the tested value stays on the
+    stack on that edge; its copy was made at offset ``copied_at``.
+    """
 
     test: ast.expr
     jump_when: bool
@@ -81,11 +91,13 @@ class Condition:
     keep: bool = False
     copied_at: int = -1
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.fall, self.target)
+
 
 @dataclass
-class Loop:
-    """A ``for``: ``iterable`` is evaluated before the loop is entered the first time. ``span``: where it was written,
-    if that is known."""
+class Loop(_Terminator):
+    """A ``for`` loop; ``iterable`` is evaluated before the first iteration. ``span``: its source span, if known."""
 
     async_: bool
     body: int
@@ -94,10 +106,13 @@ class Loop:
     target: Optional[ast.expr] = None
     span: Optional[Span] = None
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.body, self.exhausted)
+
 
 @dataclass
-class ExceptionTest:
-    """``except type``: to ``match`` if the handled exception is of ``type``, else to ``other``."""
+class ExceptionTest(_Terminator):
+    """``except type``: a branch to ``match`` if the handled exception is of ``type``, else to ``other``."""
 
     handler: int
     type: ast.expr
@@ -105,46 +120,55 @@ class ExceptionTest:
     other: int
     group: bool = False
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.match, self.other)
+
 
 @dataclass
-class Return:
-    """``span``: where it was written, if that is known."""
+class Return(_Terminator):
+    """A return. ``span``: its source span, if known."""
 
     value: ast.expr
     span: Optional[Span] = None
 
 
 @dataclass
-class Raise:
+class Raise(_Terminator):
     statement: ast.Raise
 
 
 @dataclass
-class Reraise:
-    """The exception of ``handler`` (None: some value, ``value``) goes on as if it had not been caught."""
+class Reraise(_Terminator):
+    """The exception of ``handler`` (or, with None, the exception ``value``) is raised again."""
 
     handler: Optional[int]
     value: Optional[ast.expr] = None
 
 
 @dataclass
-class Overridden:
-    """The end of a way out of a ``try`` whose ``finally`` body never ends normally: that decides where control goes."""
+class Overridden(_Terminator):
+    """An exit of a ``try`` whose ``finally`` body never terminates normally: the body decides where control goes."""
 
 
 @dataclass
-class WithDecision:
-    """The end of a ``with`` handler: to ``suppressed`` if the manager swallowed the exception."""
+class WithDecision(_Terminator):
+    """The end of a ``with`` handler: a branch to ``suppressed`` if the manager suppressed the exception."""
 
     suppressed: int
     other: int
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.suppressed, self.other)
+
 
 @dataclass
-class MatchTest:
-    """A case of the ``match`` statement that began at node ``statement``: to ``success`` if ``pattern`` matches, else
-    to ``fail`` (None: it always matches). ``subject`` is there in the first case only. ``keeps``: another case follows;
-    ``guarded``: if ``success`` is a condition, it is the case's guard; ``default``: the bytecode shows a ``case _``."""
+class MatchTest(_Terminator):
+    """A case of the ``match`` statement with the first node ``statement``.
+
+    It branches to ``success`` if ``pattern`` matches, else to ``fail`` (None: it always matches). ``subject`` is set in
+    the first case only. ``keeps``: another case follows. ``guarded``: a condition at ``success`` is the guard of the
+    case. ``default``: the bytecode has a ``case _``.
+    """
 
     statement: int
     subject: Optional[ast.expr]
@@ -155,20 +179,22 @@ class MatchTest:
     guarded: bool = False
     default: bool = False
 
+    def successors(self) -> Tuple[int, ...]:
+        return (self.success,) if self.fail is None else (self.success, self.fail)
+
 
 Terminator = Union[Goto, Condition, Loop, ExceptionTest, Return, Raise, Reraise, Overridden, WithDecision, MatchTest]
 
 
 @dataclass(eq=False)
 class Node:
-    """A list of statements and where control goes behind it.
+    """A list of statements and a terminator.
 
-    ``silent``: nothing in it can raise, so it may stand inside or outside of any region. ``leaves``: regions whose
-    ``finally`` body runs as the node begins. ``handling``: entries of handlers the node runs under. ``offset`` and
-    ``extent``: the first and last byte offset that belong to it. ``last_block``: the block it ends with. ``kept``: the
-    value that a condition with ``keep`` leaves on the stack.
-    ``marks``: the statements that leave a region with something pending.
-    ``containers``: variables that hold a container which is followed element by element and was not built.
+    ``silent``: nothing in it can raise, so it may be inside or outside of any region. ``leaves``: the regions whose
+    ``finally`` body runs at its start. ``handling``: the entries of the handlers that are active. ``offset`` and
+    ``extent``: its first and last byte offset. ``last_block``: its last block. ``kept``: the value that a condition
+    with ``keep`` leaves on the stack. ``marks``: the statements that exit a region with a value pending.
+    ``containers``: the variables that hold a tracked container that was not built.
     """
 
     id: int
@@ -188,40 +214,28 @@ class Node:
     kept: Optional[Value] = None
 
     def evaluate(self, expr: ast.expr, statement: ast.stmt) -> None:
-        """Add ``statement``, which holds ``expr``: inside of the region, if one was left while that was pending."""
+        """Add ``statement``, which contains ``expr``, inside of the region that was exited while ``expr`` was pending,
+        if any."""
         index = self.left_with(expr)
         self.statements.insert(len(self.statements) if index < 0 else index, statement)
 
     def left_with(self, expr: ast.expr) -> int:
-        """Which statement leaves a region while ``expr`` is pending; -1 if none does."""
+        """Return the index of the statement that exits a region while ``expr`` is pending; -1 if none does."""
         for mark in self.marks:
             if any(expr is pending for pending in mark.pending):
                 return next(index for index, other in enumerate(self.statements) if other is mark)
         return -1
 
     def leave(self, mark: Union[WithExit, PopException]) -> None:
-        """Add ``mark``, with which a region is left."""
+        """Add ``mark``, which exits a region."""
         self.statements.append(mark)
         self.marks.append(mark)
 
     def successors(self) -> Tuple[int, ...]:
-        term = self.terminator
-        if isinstance(term, Goto):
-            return (term.target,)
-        if isinstance(term, Condition):
-            return (term.fall, term.target)
-        if isinstance(term, Loop):
-            return (term.body, term.exhausted)
-        if isinstance(term, ExceptionTest):
-            return (term.match, term.other)
-        if isinstance(term, WithDecision):
-            return (term.suppressed, term.other)
-        if isinstance(term, MatchTest):
-            return (term.success,) if term.fail is None else (term.success, term.fail)
-        return ()
+        return () if self.terminator is None else self.terminator.successors()
 
     def redirect(self, old: int, new: int) -> None:
-        """Make every edge to ``old`` go to ``new``."""
+        """Redirect every edge to ``old`` to ``new``."""
         term = self.terminator
         for name in ("target", "fall", "body", "exhausted", "match", "other", "suppressed", "success", "fail"):
             if not isinstance(term, Loop) or name != "target":
@@ -231,7 +245,7 @@ class Node:
 
 @dataclass
 class LiftedGraph:
-    """``handlers`` maps each region to the node where its handler begins."""
+    """The nodes by id, the id of the entry node, and the number of temporaries."""
 
     nodes: Dict[int, Node]
     entry: int
@@ -239,14 +253,14 @@ class LiftedGraph:
 
 
 class FunctionExpression(ast.expr):
-    """Stands for a lambda (or any function used as a value) until its code object is decompiled."""
+    """Represents a lambda (or another function used as a value) until its code object is decompiled."""
 
     _fields = ("defaults", "kw_defaults", "annotations")
     function: Function
 
 
 class FunctionStatement(ast.stmt):
-    """Stands for a ``def`` or ``class`` until its code object is decompiled."""
+    """Represents a ``def`` or ``class`` until its code object is decompiled."""
 
     _fields = ("defaults", "kw_defaults", "annotations", "decorators", "bases", "keywords")
     function: Function
@@ -254,14 +268,14 @@ class FunctionStatement(ast.stmt):
 
 
 class AnnotationMark(ast.stmt):
-    """Control passes an annotation of a class or module (3.14): the one of this number in its ``__annotate__``."""
+    """Marks where control passes an annotation of a class or module (3.14): number ``number`` in ``__annotate__``."""
 
     _fields = ()
     number: int
 
 
 class TypeParameter(ast.expr):
-    """Stands for a type parameter; ``kind`` is the ``ast`` class of it, ``bound`` and ``default`` are functions."""
+    """Represents a type parameter; ``kind`` is its ``ast`` class, ``bound`` and ``default`` are functions."""
 
     _fields = ()
     kind: str
@@ -271,7 +285,7 @@ class TypeParameter(ast.expr):
 
 
 class ComprehensionExpression(ast.expr):
-    """Stands for a comprehension or generator expression over ``iterable``."""
+    """Represents a comprehension or generator expression over ``iterable``."""
 
     _fields = ("iterable",)
     function: Function

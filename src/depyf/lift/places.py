@@ -1,39 +1,39 @@
-"""Where in the source the nodes of a tree were written, as far as line tables say; nodes of a pass may have no place.
+"""The source spans of tree nodes, as far as line tables give them; nodes that a pass adds may have none.
 
-Places say which of several texts with the same operations was written. They never say what an operation does: a tree
-means the same without them.
+Spans select between texts that compile to the same operations. They never define an operation: a tree means the same
+without them.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Iterator, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from depyf.bytecode.lines import Span
-from depyf.bytecode.syntax_trees import children, walk
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, fields_of, walk
 
 
 def put(node: ast.AST, span: Optional[Span]) -> None:
-    """Note that ``node`` was compiled to an instruction with this span; what is known already stays."""
+    """Record that ``node`` was compiled to an instruction with this span, unless it has one."""
     if span is not None:
         node.__dict__.setdefault("place", span)
 
 
 def place_of(node: ast.AST) -> Optional[Span]:
-    """The span of the instruction that computes ``node``, or ends it if it is a statement."""
+    """Return the span of the instruction that computes ``node`` (the last one of a statement); ``None`` if unknown."""
     place: Optional[Span] = node.__dict__.get("place")
     return place
 
 
 def has_columns(node: ast.AST) -> bool:
-    """Whether the very text of ``node`` is known, not only its line."""
+    """Return whether the columns of ``node`` are known, not only its line."""
     place = place_of(node)
     return place is not None and place.column is not None
 
 
 def put_jump(test: ast.expr, span: Optional[Span]) -> None:
-    """Note the span of the jump that depends on ``test``: of the statement that tests it (up to 3.11), of ``test``
-    itself (since 3.12)."""
+    """Record the span of the jump that depends on ``test``: up to 3.11 that of the statement, since 3.12 that of the
+    test."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
     if span is not None:
@@ -41,53 +41,81 @@ def put_jump(test: ast.expr, span: Optional[Span]) -> None:
 
 
 def jump_of(test: ast.expr) -> Optional[Span]:
-    """The span of the jump that depends on ``test``."""
+    """Return the span of the jump that depends on ``test``; ``None`` if unknown."""
     jump: Optional[Span] = test.__dict__.get("jump")
     return jump
 
 
 def moved(new: ast.expr, old: ast.expr) -> ast.expr:
-    """``new``, which is written in place of ``old``."""
+    """Return ``new`` with the spans of ``old``, which it replaces."""
     for name in ("place", "jump"):
         if name in old.__dict__:
             new.__dict__.setdefault(name, old.__dict__[name])
     return new
 
 
-# --- where statements begin ------------------------------------------------------------------------------------------
+# --- starts of statements --------------------------------------------------------------------------------------------
 
 
 class Start(NamedTuple):
-    """Where a statement begins; ``exact``: the table says so, and it is no guess."""
+    """The start of a statement; ``exact``: it is read from the line table, not estimated."""
 
     line: int
     column: Optional[int]
     exact: bool = True
 
 
+class _InFront(Dict[type, Tuple[str, ...]]):
+    """The fields of a node with a span, by class, that may hold nodes with a smaller start: the first operand. The span
+    of an attribute starts at its name where that is on a line of its own, and so does that of a call of it; that of a
+    comparison by ``match`` is the pattern's."""
+
+    def __missing__(self, cls: type) -> Tuple[str, ...]:
+        known = self[cls] = () if issubclass(cls, (ast.expr, *TRY_STATEMENTS)) else fields_of[cls]
+        return known
+
+
+_in_front = _InFront({
+    ast.Call: ("func",), ast.Attribute: ("value",), ast.Subscript: ("value",), ast.Compare: ("left",),
+    ast.BinOp: ("left",),
+})  # fmt: skip
+
+
 def first_place(node: ast.AST) -> Optional[Span]:
-    """The place that begins first of those in ``node``."""
-    return min(
-        (place for each in _walked(node) for place in [place_of(each)] if place is not None),
-        key=lambda place: (place.line, -1 if place.column is None else place.column),
-        default=None,
-    )
-
-
-def _walked(node: ast.AST) -> Iterator[ast.AST]:
-    """``node`` and what is in it, without the texts in f-strings: what was ``%`` gives them wrong places (3.11)."""
-    todo = [node]
+    """Return the span with the smallest start in ``node``; ``None`` if there is none."""
+    first: Optional[Span] = None
+    line = column = -1
+    todo: List[Any] = [node]
     while todo:
         each = todo.pop()
-        yield each
-        if isinstance(each, ast.JoinedStr):
+        cls = each.__class__
+        if cls is str or each is None:
+            continue  # in a list of names, or of operands that may be missing
+        values = each.__dict__
+        place: Optional[Span] = values.get("place")
+        if place is not None:
+            at, start = place[0], place[1]
+            if start is None:
+                start = -1
+            if first is None or at < line or (at == line and start < column):
+                first, line, column = place, at, start
+            fields = _in_front[cls]
+        elif cls is ast.JoinedStr:  # texts in those made of ``%`` have wrong spans (3.11)
             todo.extend(part for part in each.values if not isinstance(part, ast.Constant))
+            continue
         else:
-            todo.extend(children(each))
+            fields = fields_of[cls]
+        for field in fields:
+            value = values.get(field)
+            if value.__class__ is list:
+                todo += value
+            elif isinstance(value, ast.AST):
+                todo.append(value)
+    return first
 
 
 def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
-    """The expression that a condition tests first, and how many characters of the condition stand before it."""
+    """Return the operand that a condition tests first, and the number of characters in front of it."""
     before = 0
     while True:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -98,21 +126,41 @@ def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
             opened = isinstance(test.op, ast.And) and isinstance(first, ast.BoolOp) and isinstance(first.op, ast.Or)
             test, before = first, before + opened
         else:
-            return test, before
+            named = isinstance(test, ast.Compare) and isinstance(test.left, ast.NamedExpr)  # in parentheses
+            return test, before + named
 
 
 def statement_of(test: ast.expr) -> Optional[Span]:
-    """The span of the statement that tests ``test``, if one of its jumps has that."""
-    for each in walk(test):
-        jump, place = jump_of(each) if isinstance(each, ast.expr) else None, place_of(each)
-        if jump is not None and place is not None and jump.column is not None and jump[:2] < place[:2]:
-            if jump[2:] >= place[2:]:
+    """Return the span of the statement that tests ``test``, if one of its jumps has that span. Cached in ``test``."""
+    facts = test.__dict__
+    if "tested_by" not in facts:
+        facts["tested_by"] = _statement_of(test)
+    found: Optional[Span] = facts["tested_by"]
+    return found
+
+
+def _statement_of(test: ast.expr) -> Optional[Span]:
+    todo: List[Any] = [test]
+    for each in todo:  # what is in it is appended meanwhile
+        if not isinstance(each, ast.AST):
+            continue  # in a list of names
+        values = each.__dict__
+        jump: Optional[Span] = values.get("jump")
+        if jump is not None:
+            place = values.get("place")
+            if place is not None and jump.column is not None and jump[:2] < place[:2] and jump[2:] >= place[2:]:
                 return jump
+        for field in fields_of[each.__class__]:
+            value = values.get(field)
+            if value.__class__ is list:
+                todo.extend(value)
+            elif value is not None:
+                todo.append(value)
     return None
 
 
 def place_of_assert(statement: ast.Assert) -> Optional[Span]:
-    """The place of a whole ``assert`` statement. Up to 3.11 what raises may have that of a comparison in the test."""
+    """Return the span of a whole ``assert``; up to 3.11 the raise may have that of a comparison, then ``None``."""
     place = place_of(statement)
     if place is None or place.column is None or _begins(statement.test, place):
         return None
@@ -120,19 +168,19 @@ def place_of_assert(statement: ast.Assert) -> Optional[Span]:
 
 
 def _begins(test: ast.expr, place: Span) -> bool:
-    """Whether something in ``test`` begins where ``place`` does."""
+    """Return whether an expression in ``test`` starts where ``place`` does."""
     places = (place_of(each) for each in walk(test))
     return any(each is not None and each[:2] == place[:2] for each in places)
 
 
-_KEYWORDS = {
+_KEYWORDS: Dict[type, int] = {
     ast.While: 6, ast.For: 4, ast.AsyncFor: 10, ast.With: 5, ast.AsyncWith: 11, ast.Delete: 4, ast.If: 3, ast.Assert: 7,
 }  # fmt: skip
-"""How many characters stand before the first expression."""
+"""The number of characters in front of the first expression."""
 
 
 def start_of(statement: ast.stmt) -> Optional[Start]:
-    """Where ``statement`` begins, ``None`` if nothing in it shows it. Remembered in the statement."""
+    """Return the start of ``statement``, ``None`` if no span in it shows it. Cached in the statement."""
     facts = statement.__dict__
     if "start" not in facts:
         facts["start"] = _start(statement)
@@ -141,47 +189,87 @@ def start_of(statement: ast.stmt) -> Optional[Start]:
 
 
 def _start(statement: ast.stmt) -> Optional[Start]:
+    find = _STARTS.get(statement.__class__)
+    if find is not None:
+        return find(statement)
+    place = place_of(statement) if hasattr(statement, "body") else first_place(statement)  # try, definitions
+    return None if place is None else Start(place.line, place.column)
+
+
+def _start_of_test(statement: Union[ast.If, ast.While, ast.Assert]) -> Optional[Start]:
     if isinstance(statement, ast.Assert):
         place = place_of_assert(statement)
         if place is not None:
             return Start(place.line, place.column)
-    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-        operand, before = first_operand(statement.test)
-        place, jump = first_place(operand), statement_of(statement.test)
-        if jump is not None and place is not None and jump[:2] < place[:2]:
-            return Start(jump.line, jump.column)
-        return None if place is None else _before(place, _KEYWORDS[type(statement)] + before)
-    if isinstance(statement, (ast.For, ast.AsyncFor)):
-        place, target = place_of(statement), first_place(statement.target) or first_place(statement.iter)
-        if place is not None and place.column is not None and (target is None or place < target):
-            return Start(place.line, place.column)
-        return None if target is None else _before(target, _KEYWORDS[type(statement)])
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
-        place = first_place(statement.items[0].context_expr)
-        return None if place is None else _before(place, _KEYWORDS[type(statement)])
-    if type(statement).__name__ == "Match":
-        place = first_place(statement.subject)  # type: ignore[attr-defined]
-        return None if place is None else _before(place, len("match "))
-    if hasattr(statement, "body"):  # try, definitions
-        place = place_of(statement)
-    elif isinstance(statement, ast.Delete):
-        place = first_place(statement)
-        return None if place is None else _before(place, 4)
-    else:
-        place = first_place(statement)
-        value = statement.value if isinstance(statement, ast.Return) else None
-        if place is not None and isinstance(value, ast.Constant) and place == place_of(value):
+    operand, before = first_operand(statement.test)
+    place, jump = first_place(operand), statement_of(statement.test)
+    if jump is not None and place is not None and jump[:2] < place[:2]:
+        return Start(jump.line, jump.column)
+    return None if place is None else _before(place, _KEYWORDS[type(statement)] + before)
+
+
+def _start_of_for(statement: Union[ast.For, ast.AsyncFor]) -> Optional[Start]:
+    place, target = place_of(statement), first_place(statement.target) or first_place(statement.iter)
+    if place is not None and place.column is not None and (target is None or place < target):
+        return Start(place.line, place.column)
+    return None if target is None else _before(target, _KEYWORDS[type(statement)])
+
+
+def _start_of_return(statement: ast.Return) -> Optional[Start]:
+    place, value = first_place(statement), statement.value
+    if place is not None and isinstance(value, ast.Constant) and place == place_of(value):
+        if _may_span(place, value.value):
             return _before(place, len("return "))._replace(exact=True)
-        if value is not None and _is_of_with(place_of(statement), first_place(value)):
-            return _before(cast(Span, first_place(value)), len("return "))
+        return _before(place, len("with ") if place.line == place.end_line else 0)  # it is further to the right
+    if value is not None:
+        first = first_place(value)
+        if first is not None and _is_of_with(place_of(statement), first):
+            return _before(first, len("return "))
     return None if place is None else Start(place.line, place.column)
 
 
-def _is_of_with(own: Optional[Span], value: Optional[Span]) -> bool:
-    """Return whether the place of a ``return`` is that of a ``with`` around it, whose exit methods are called before.
+def _start_of_with(statement: Union[ast.With, ast.AsyncWith]) -> Optional[Start]:
+    return _start_behind(statement, statement.items[0].context_expr)
 
-    It is another line, and the value is further to the right than one in parentheses on the next line would be.
-    """
+
+def _start_of_delete(statement: ast.Delete) -> Optional[Start]:
+    return _start_behind(statement, statement)
+
+
+def _start_of_match(statement: ast.Match) -> Optional[Start]:
+    return _start_behind(statement, statement.subject)
+
+
+def _start_behind(statement: ast.stmt, first: ast.AST) -> Optional[Start]:
+    """Return the start of a statement that begins with a keyword, and ``first`` behind it."""
+    place = first_place(first)
+    return None if place is None else _before(place, _KEYWORDS[type(statement)])
+
+
+_STARTS: Dict[type, Callable[[Any], Optional[Start]]] = {
+    ast.If: _start_of_test, ast.While: _start_of_test, ast.Assert: _start_of_test,
+    ast.For: _start_of_for, ast.AsyncFor: _start_of_for, ast.Return: _start_of_return,
+    ast.With: _start_of_with, ast.AsyncWith: _start_of_with, ast.Delete: _start_of_delete,
+}  # fmt: skip
+if hasattr(ast, "Match"):
+    _KEYWORDS[ast.Match] = len("match ")
+    _STARTS[ast.Match] = _start_of_match
+
+
+def _may_span(place: Span, value: object) -> bool:
+    """Return whether ``place`` may be that of the constant ``value``, and not that of the ``with`` around its return,
+    whose exit methods are called first: a constant that is not text is on one line, and as long as its text."""
+    if place.column is None or place.end_column is None or isinstance(value, (str, bytes, tuple)):
+        return True
+    if place.line != place.end_line:
+        return False
+    known = value is None or isinstance(value, (bool, int))
+    return not known or place.end_column - place.column == len(repr(value))
+
+
+def _is_of_with(own: Optional[Span], value: Optional[Span]) -> bool:
+    """Return whether the span of a ``return`` is that of an enclosing ``with``, whose exit methods are called first. It
+    is then on another line, and the value is further right than one in parentheses on the next line would be."""
     if own is None or value is None or own.column is None or value.column is None or own.line == value.line:
         return False
     return own.line > value.line or own.end_line < value.line or value.column - own.column > len("return ")
@@ -192,7 +280,10 @@ def _before(place: Span, count: int) -> Start:
 
 
 def column_of(block: Sequence[ast.stmt]) -> Optional[int]:
-    """The column that the statements of ``block`` begin at, if one of them shows it."""
-    starts = [start for start in map(start_of, block) if start is not None and start.column is not None]
-    exact = [start.column for start in starts if start.exact]
-    return min(exact or [start.column for start in starts], default=None)  # type: ignore[type-var]
+    """Return the column of the statements of ``block``, ``None`` if no statement shows it."""
+    exact: List[int] = []
+    estimated: List[int] = []
+    for _, column, is_exact in filter(None, map(start_of, block)):
+        if column is not None:
+            (exact if is_exact else estimated).append(column)
+    return min(exact or estimated, default=None)

@@ -1,7 +1,7 @@
 """Turn branches that only compute a value or a condition into ``and``, ``or``, ``not``, ``if``-``else`` expressions.
 
-A node is *pure* if it has no statements and only adds to the stack that its predecessor left. The rules join a pure
-node with the single node before it; they are tried whenever a node is complete.
+A node is *pure* if it has no statements and only adds to the stack of its predecessor. The rules join a pure node with
+its single predecessor; they are tried whenever a node is complete.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ class Reducer:
         self.graph, self.headers, self.nodes, self.edges = graph, headers, nodes, edges
         self.next_order = next_order
         self.only_expressions = graph.code.code.co_name in COMPREHENSIONS
-        """There a test that ends in a jump back (3.12) is part of a condition; in a loop it may be a ``continue``."""
+        """In these a test before a jump back (3.12) is part of a condition; in a loop it may be a ``continue``."""
+        self.by_jumps: Dict[int, ast.expr] = {}
+        """The ``and`` and ``or`` that are made of jumps, by their ``id``: of none of them there is a value."""
 
     def reduce(self, node: Node) -> None:
-        """Join ``node`` with what comes before it as long as a rule applies."""
+        """Join ``node`` with its predecessors as long as a rule applies."""
         current: Optional[Node] = node
         while current is not None:
             current = self._step(current)
@@ -66,7 +68,7 @@ class Reducer:
     # --- rules -------------------------------------------------------------------------------------------------------
 
     def _keeps(self, before: Node, term: Condition, node: Node, goto: Goto) -> Optional[Node]:
-        """``a and b``, ``a or b`` as values: the tested value itself arrives if the test decides."""
+        """Reduce ``a and b``, ``a or b`` as values: the tested value itself is the result if the test decides."""
         value = self._added_value(node, before.stack)
         if goto.target != term.target or value is None:
             return None
@@ -76,7 +78,7 @@ class Reducer:
         return before
 
     def _conditions(self, before: Node, term: Condition, node: Node, second: Condition) -> Optional[Node]:
-        """Two tests in a row that share a way out are one test."""
+        """Join two successive tests that share an exit."""
         if not self._adds_nothing(node, before.stack):
             return None
         if term.target == second.target and term.keep == second.keep and term.jump_when == second.jump_when:
@@ -90,8 +92,14 @@ class Reducer:
             test = term.test if second.jump_when != term.jump_when else build.negate(term.test)
         else:
             return None
+        if id(term.test) in self.by_jumps:
+            self.by_jumps[id(test)] = test
+        if second.keep:
+            test = self._operand(test)
+        whole = build.both(operator, test, second.test)
+        self.by_jumps[id(whole)] = whole
         joined = Condition(
-            build.both(operator, test, second.test),
+            whole,
             second.jump_when,
             second.target,
             second.fall,
@@ -103,8 +111,19 @@ class Reducer:
         self._absorb(before, [node], joined, list(before.stack))
         return before
 
+    def _operand(self, test: ast.expr) -> ast.expr:
+        """Return a condition as an operand of a value, in which ``not`` before ``and`` or ``or`` would test a value."""
+        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        inner = test.operand if negated else test  # type: ignore[attr-defined]
+        if type(inner) is not ast.BoolOp or id(inner) not in self.by_jumps:
+            return test
+        if not negated:
+            return ast.BoolOp(inner.op, [self._operand(value) for value in inner.values])
+        opposite: ast.boolop = ast.And() if isinstance(inner.op, ast.Or) else ast.Or()
+        return ast.BoolOp(opposite, [self._operand(build.negate(value)) for value in inner.values])
+
     def _choice(self, before: Node, term: Condition) -> Optional[Node]:
-        """``a if test else b``: both ways only compute one value (or one condition) and go on to the same place."""
+        """Reduce ``a if test else b``: both arms only compute one value (or condition) and have the same successor."""
         if term.keep:
             return None
         one, two = self.nodes.get(term.fall), self.nodes.get(term.target)
@@ -151,8 +170,8 @@ class Reducer:
         return before
 
     def _chain(self, before: Node, term: Condition, node: Node) -> Optional[Node]:
-        """``a < b < c``: ``b`` waits below the first test; a block that drops it leads to where a failed second
-        test leads."""
+        """Reduce ``a < b < c``: ``b`` stays below the first test; the block that drops it jumps where a failed second
+        test does."""
         if not self._same_stack(node.base, before.stack):
             return None
         cleanup = self.graph.blocks[term.target]
@@ -181,8 +200,8 @@ class Reducer:
         return before
 
     def _is_same_way(self, one: int, two: int) -> bool:
-        """Whether both blocks are one, or do nothing but leave the same region for the same place: what follows a
-        ``try`` is copied to each way out of it, before 3.11 also where a test fails in two ways."""
+        """Return whether both blocks are one, or only exit the same region for the same target. The code after a
+        ``try`` is copied to each exit, before 3.11 also where a test fails in two ways."""
         if one == two:
             return True
         ways = [(block.leaves, block.region, block.term) for block in (self.graph.blocks[one], self.graph.blocks[two])]
@@ -196,7 +215,7 @@ class Reducer:
     # --- helpers -----------------------------------------------------------------------------------------------------
 
     def _is_in_expression(self, other: int) -> bool:
-        """Whether the two tests, of which the first leads to ``other`` without a jump, are parts of an expression."""
+        """Return whether two tests are parts of an expression; the first one falls through to ``other``."""
         block = self.graph.blocks[other]
         return self.only_expressions or (
             isinstance(block.term, Jump)
@@ -206,10 +225,8 @@ class Reducer:
         )
 
     def _ends_in_chain_test(self, node: Node) -> bool:
-        """Whether the condition of ``node`` is one test of ``a < b < c``: ``b``, the last value, was put there by it.
-
-        In ``a < b < (x or y)`` the test of ``x`` finds ``b`` there and leaves it alone.
-        """
+        """Return whether the condition of ``node`` is a test of ``a < b < c`` that has pushed ``b``, the last value,
+        itself. In ``a < b < (x or y)`` the test of ``x`` finds ``b`` on the stack and does not use it."""
         top = node.stack[-1] if node.stack else None
         if not isinstance(top, Value) or top.tests is None:
             return False
@@ -238,7 +255,7 @@ class Reducer:
         return self._same_stack(node.stack, base)
 
     def _added_value(self, node: Node, base: Sequence[Item]) -> Optional[Value]:
-        """The value that ``node`` adds to ``base``; ``None`` if it adds something else, or more."""
+        """Return the value that ``node`` adds to ``base``; ``None`` if it adds another item, or more."""
         if not self._same_stack(node.stack[:-1], base) or not node.stack:
             return None
         value = node.stack[-1]
@@ -248,7 +265,7 @@ class Reducer:
 
 
 def _remove(edges: List[Node], node: Node) -> None:
-    """Take ``node`` out; it was added not long ago."""
+    """Remove ``node``, which is among the last edges."""
     place = len(edges) - 1
     while edges[place] is not node:
         place -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from depyf.flow.graph import Block
 from depyf.lift import build
@@ -12,12 +12,11 @@ from depyf.lift.context import Context
 from depyf.lift.items import BoundMethod, Container, Copy, Function, Item, Mark, Marker, Retry, Target, Value
 from depyf.lift.nodes import Node, Statement
 from depyf.lift.places import put
-from depyf.lift.stored_items import store_item
-from depyf.normal.ops import Instr
+from depyf.normal.ops import Instr, Op
 
 
 class Simulator:
-    """Runs operations of blocks that belong to one node, on that node's stack and statement list."""
+    """Executes operations of blocks that belong to one node, on that node's stack and statement list."""
 
     def __init__(self, context: Context, node: Node) -> None:
         self.context, self.node = context, node
@@ -27,14 +26,15 @@ class Simulator:
 
     # --- driving -----------------------------------------------------------------------------------------------
 
-    def run(self, block: Block, start: int = 0) -> None:
-        self.ops, self.index = block.ops, start
-        while self.index < len(self.ops):
-            instr = self.ops[self.index]
+    def run(self, block: Block, rules: Mapping[Op, Rule], start: int = 0) -> None:
+        ops, spill = block.ops, self.context.decisions.spill
+        self.ops, self.index = ops, start
+        while self.index < len(ops):
+            instr = ops[self.index]
             self.index += 1
-            if instr.offset in self.context.decisions.spill:
-                self.spill_all()
-            self.context.rules[instr.op](self, instr)
+            if instr.offset in spill:
+                self.settle()
+            rules[instr.op](self, instr)
 
     def ahead(self, count: int) -> List[Instr]:
         return list(self.ops[self.index : self.index + count])
@@ -57,7 +57,7 @@ class Simulator:
         return self.stack.pop()
 
     def pop_value(self) -> Value:
-        """The top as a value that only the caller uses from now on."""
+        """Pop the top as a value that only the caller uses."""
         if self.stack and isinstance(self.stack[-1], Container):
             return self.pop_values(1)[0]
         return self.as_value(self.pop())
@@ -87,9 +87,10 @@ class Simulator:
         raise ValueError(f"a {what} is used as a value at offset {self.ops[self.index - 1].offset}")
 
     def _close_chain(self, value: Value) -> Value:
-        """``value`` was stored on the way and is now used: a walrus for each name, or a temporary from the start.
+        """Close the chain of ``value``, which was stored while pending and is now used.
 
-        A statement here would be too late: what was evaluated since then may have read what is stored.
+        Each name becomes a walrus; other targets need a temporary. A statement here would be too late: expressions
+        evaluated since the store may have read the target.
         """
         if not all(isinstance(target, ast.Name) for target in value.chain) and value.copied_at >= 0:
             raise Retry("spill", value.copied_at)
@@ -104,7 +105,7 @@ class Simulator:
         return Value(ast.Name(name, ast.Load()), stable=True)
 
     def pop_callee(self, null: str) -> Tuple[Item, List[Item]]:
-        """What is called, and its first argument if that lies in the slot of the NULL; ``null`` as CALL has it."""
+        """Pop the callee, and its first argument if that is in the slot of the NULL; ``null`` is CALL's argument."""
         top = self.pop()
         if not null:
             return top, []
@@ -127,20 +128,20 @@ class Simulator:
         del self.stack[len(self.stack) - count :]
         return items
 
-    # --- containers that are followed ----------------------------------------------------------------------------
+    # --- tracked containers ------------------------------------------------------------------------------------------
 
     def container_value(self, container: Container) -> Value:
-        """The container as a display: it is handed to somebody, and nothing else refers to it."""
+        """Return the container as a display: it escapes, and nothing else refers to it."""
         self.share_container(container)
         expr, values = as_display(container, self.as_value)
-        self.check_order(values)
+        begun = self.check_order(values)
         orders = [value.order for value in values if not value.stable]
         if not orders:
             return Value(expr, order=self.context.next_order(), born=self.node.id, silent=True)
-        return Value(expr, order=max(orders), born=self.node.id, begun=_begin_of(values))
+        return Value(expr, order=max(orders), born=self.node.id, begun=begun)
 
     def share_container(self, container: Container) -> None:
-        """A container that several slots hold gets a name before one of them is handed out."""
+        """Store a container that several slots hold in a temporary before one of them escapes."""
         for inner in container.elements:
             if isinstance(inner, Container):
                 self.share_container(inner)
@@ -155,7 +156,7 @@ class Simulator:
         self.emit(ast.Assign([ast.Name(name, ast.Store())], expr))
 
     def drop_container(self, name: str) -> None:
-        """``del`` of a variable that holds a followed container: its elements must be settled, nothing else."""
+        """Execute ``del`` of a variable that holds a tracked container: only its elements must be settled."""
         container = self.node.containers.pop(name)
         self.stack.append(container)
         self.settle()
@@ -167,22 +168,27 @@ class Simulator:
 
     def combine(self, make: Callable[..., ast.expr], values: Sequence[Value], *, stable: bool = False) -> Value:
         """Push ``make(*expressions)``; the values must have been evaluated in the order in which they are written."""
-        self.check_order(values)
+        begun = self.check_order(values)
         value = self.push(make(*[value.expr for value in values]), stable=stable)
-        value.begun = _begin_of(values)
+        value.begun = begun
         return value
 
-    def check_order(self, values: Sequence[Value]) -> None:
-        last = 0
+    def check_order(self, values: Sequence[Value]) -> int:
+        """Return when the first unstable of ``values`` was evaluated; 0 if all are stable. Raises ``Retry`` if they
+        were not evaluated in this order."""
+        first = last = 0
         for value in values:
             if value.stable or value.silent:
                 continue
-            if (value.begun or value.order) < last:
+            begun = value.begun or value.order
+            if begun < last:
                 raise self.spilled(max(other.swapped_at for other in values))
-            last = value.order
+            first, last = first or begun, value.order
+        return first
 
     def spilled(self, swapped_at: int) -> Retry:
-        """What is raised when pending values are used in another order: they are stored where they were swapped."""
+        """Return the ``Retry`` for pending values that are used in another order: they are stored where they were
+        swapped."""
         if swapped_at < 0 or swapped_at in self.context.decisions.spill:
             swapped_at = self.ops[self.index - 1].offset
         return Retry("spill", swapped_at)
@@ -190,8 +196,8 @@ class Simulator:
     # --- statements --------------------------------------------------------------------------------------------
 
     def emit(self, statement: Statement, stores: Optional[str] = None) -> None:
-        """Add a statement; whatever is still pending was evaluated before it. ``stores``: the local variable that it
-        stores, "*" for all names that it does."""
+        """Add a statement; all pending values are evaluated before it. ``stores``: the local variable that it stores,
+        "*" for all names in it."""
         if stores == "*" and self.stack and isinstance(statement, ast.stmt):
             self.settle(*_stored_names(statement))
         else:
@@ -201,8 +207,8 @@ class Simulator:
         self.node.statements.append(statement)
 
     def drop(self, item: Value) -> None:
-        """Add ``item``, which nobody uses, as a statement: inside of the region, if one was left while it was pending.
-        So is a value to return that a ``finally`` body drops."""
+        """Add the unused ``item`` as a statement: inside of the region, if one was exited while it was pending. A
+        return value that a ``finally`` body drops is such an item."""
         self.settle()
         statement = ast.Expr(self.as_value(item).expr)
         if self.context.places:
@@ -210,7 +216,10 @@ class Simulator:
         self.node.evaluate(item.expr, statement)
 
     def settle(self, *stores: Optional[str]) -> None:
-        """Keep what waits in temporaries: all that is not stable, and loads of the locals ``stores`` ("*": all)."""
+        """Store pending values in temporaries: those that are not stable, and loads of the locals ``stores`` ("*":
+        all)."""
+        if not self.stack:
+            return
         for item in self.stack:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
@@ -244,7 +253,7 @@ class Simulator:
             item = value
         if item.copies or item.tests is not None:
             raise Retry("spill", item.copied_at)
-        if item.born != self.node.id and not item.stable:  # other ways out of that node may use the value, too
+        if item.born != self.node.id and not item.stable:  # other exits of that node may use the value, too
             raise Retry("spill", item.kept_at) if item.kept_at >= 0 else self.context.waits_no_longer(item)
         name = self.context.temporary()
         targets = [ast.Name(name, ast.Store()), *item.chain]
@@ -252,11 +261,8 @@ class Simulator:
         self.node.evaluate(item.expr, ast.Assign(targets, item.expr))
         item.expr, item.stable, item.local = ast.Name(name, ast.Load()), True, None
 
-    def spill_all(self) -> None:
-        self.settle()
-
     def check_latest(self, item: Item) -> None:
-        """Whatever is still pending must have been evaluated before ``item``, whose turn it is now."""
+        """Check that all pending values were evaluated before ``item``, used next. Raises ``Retry`` otherwise."""
         if not isinstance(item, Value):
             return
         self._check_unchanged(item)
@@ -270,8 +276,8 @@ class Simulator:
                 raise Retry("spill", swapped)
 
     def _check_unchanged(self, item: Value) -> None:
-        """Neither is ``item`` a load of a variable that was stored since then, together with a value that waits, nor
-        was ``item`` stored so in a variable that was loaded since then."""
+        """Check that no pending store changes ``item``, and that ``item`` stores no variable of a pending load. Raises
+        ``Retry`` otherwise."""
         stored = stored_on_the_way([item])
         if item.local is None and not stored:
             return
@@ -282,19 +288,14 @@ class Simulator:
                 if item.local is not None and item.local in stored_on_the_way([other]):
                     raise Retry("spill", other.copied_at)
 
-    def store(self, target: ast.expr, item: Item, local: Optional[str] = None) -> None:
-        """``target = item`` in whatever form the item asks for."""
-        self.check_latest(item)
-        store_item(self, target, item, local)
-
     def settle_exit(self) -> None:
-        """A region is left: what is pending is at most the value to return, and that was evaluated inside."""
+        """Exit a region: at most the return value is pending, and it was evaluated inside."""
         for item in self.stack:
             if isinstance(item, Target) and item.group is not None:
                 item.group.give_up(self)
 
     def pending(self) -> Tuple[ast.expr, ...]:
-        """The expressions that wait; a value that was stored on the way is a walrus from here on."""
+        """Return the pending expressions; a value that was stored while pending becomes a walrus."""
         for item in self.stack:
             if isinstance(item, Value) and item.chain and all(isinstance(target, ast.Name) for target in item.chain):
                 self._close_chain(item)
@@ -313,7 +314,7 @@ def _stored_names(statement: ast.stmt) -> Set[str]:
 
 
 def stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:
-    """The names that pending values are stored in as soon as they are evaluated, and when that was."""
+    """Return the names that pending values are stored in when they are evaluated, and when that is."""
     return {
         target.id: item.order
         for item in items
@@ -321,11 +322,6 @@ def stored_on_the_way(items: Sequence[Item]) -> Dict[Optional[str], int]:
         for target in item.chain
         if isinstance(target, ast.Name)
     }
-
-
-def _begin_of(values: Sequence[Value]) -> int:
-    """When the first of ``values`` was evaluated that is not stable; 0 if all are."""
-    return min((value.begun or value.order for value in values if not (value.stable or value.silent)), default=0)
 
 
 Rule = Callable[[Simulator, Instr], None]

@@ -1,4 +1,4 @@
-"""Conditions that are compiled to the same whether they stand in one statement, or in several, one in the other."""
+"""Conditions that compile to the same code in one statement and in several nested ones."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from depyf.lift.places import first_operand, first_place, jump_of, place_of, sta
 
 
 def parts(values: List[ast.expr], split: int) -> Tuple[ast.expr, ast.expr]:
-    """The test of the first ``split`` operands of ``and``, and that of the others."""
-
-    def joined(values: List[ast.expr]) -> ast.expr:
-        return values[0] if len(values) == 1 else ast.BoolOp(ast.And(), values)
-
+    """Return the test of the first ``split`` operands of ``and``, and that of the others."""
     return joined(values[:split]), joined(values[split:])
 
 
+def joined(values: List[ast.expr]) -> ast.expr:
+    """Return the test that all of ``values`` are true."""
+    return values[0] if len(values) == 1 else ast.BoolOp(ast.And(), values)
+
+
 def operands(test: ast.expr) -> List[ast.expr]:
-    """The operands of ``and``; none of another test."""
+    """Return the operands of ``and``; an empty list for another test."""
     return test.values if type(test) is ast.BoolOp and isinstance(test.op, ast.And) else []
 
 
 def are_apart(before: ast.expr, operand: ast.expr) -> Optional[bool]:
-    """Whether ``operand`` is tested by another statement than ``before``, if the positions of the jumps show it."""
+    """Return whether a statement other than that of ``before`` tests ``operand``; ``None`` if jumps do not show it."""
     whole = statement_of(before), statement_of(operand)
     if whole[0] is not None and whole[1] is not None:
         return whole[0] != whole[1]

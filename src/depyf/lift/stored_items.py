@@ -1,9 +1,9 @@
-"""What a store makes of an item: the one place where a pending value, a function or an import becomes a statement."""
+"""Stores: pending values, functions and imports become statements here only."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Optional
+from typing import Optional
 
 from depyf.lift import build
 from depyf.lift.containers import as_display, references, replaced
@@ -22,13 +22,12 @@ from depyf.lift.items import (
 )
 from depyf.lift.nodes import BindException
 from depyf.lift.places import put
-
-if TYPE_CHECKING:
-    from depyf.lift.simulator import Simulator
+from depyf.lift.simulator import Simulator
 
 
-def store_item(sim: Simulator, target: ast.expr, item: Item, local: Optional[str]) -> None:
-    """``target = item`` in whatever form the item asks for."""
+def store(sim: Simulator, target: ast.expr, item: Item, local: Optional[str] = None) -> None:
+    """Add ``target = item`` in the form that the kind of item requires."""
+    sim.check_latest(item)
     if sim.context.places:
         put(target, sim.ops[sim.index - 1].span)
     if isinstance(item, Copy):
@@ -57,12 +56,12 @@ def store_item(sim: Simulator, target: ast.expr, item: Item, local: Optional[str
 
 
 def _is_name(target: ast.expr, place: object) -> bool:
-    """Whether ``target`` is the variable ``place``."""
+    """Return whether ``target`` is the variable ``place``."""
     return isinstance(place, ast.Name) and isinstance(target, ast.Name) and place.id == target.id
 
 
 def _store_container(sim: Simulator, item: Container, target: ast.expr, local: Optional[str]) -> None:
-    """Store a display; what else refers to it gets the name of a temporary."""
+    """Store a display; other references to it get the name of a temporary."""
     expr, values = as_display(item, sim.as_value)
     sim.check_order(values)
     if references(sim.stack, item):
@@ -74,9 +73,9 @@ def _store_container(sim: Simulator, item: Container, target: ast.expr, local: O
 
 
 def _store_import(sim: Simulator, item: ImportMarker, target: ast.expr, local: Optional[str]) -> None:
-    """``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
+    """Add ``import a``, ``import a.b as c`` or one name of ``from a import b as c``."""
     if not isinstance(target, ast.Name):
-        raise ValueError("a module is imported into something that is no name")
+        raise ValueError("the target of an import is not a name")
     request, name = item.request, item.name
     if name is None:
         top = request.name.partition(".")[0]
@@ -96,7 +95,7 @@ def _store_import(sim: Simulator, item: ImportMarker, target: ast.expr, local: O
 
 
 def _definition(function: Function, target: ast.expr) -> ast.stmt:
-    """Return the ``def`` of a function, or an assignment where its name is another."""
+    """Return the ``def`` of a function, or an assignment if it is stored under another name."""
     name = target.id if isinstance(target, ast.Name) else None
     if name is None or function.is_lambda or not build.names_match(function.name, name):
         return ast.Assign([target], build.function_expression(function))

@@ -24,12 +24,12 @@ def _format_spec(spec: Optional[ast.expr]) -> Optional[ast.expr]:
 
 
 def interpolation(conversion: str, value: ast.expr, text: ast.expr, spec: Optional[ast.expr] = None) -> ast.expr:
-    """A field of a t-string (3.14). Its expression as ``text`` has it is what stands in the source."""
+    """Return a field of a t-string (3.14); ``text`` is its expression as written in the source."""
     return _node("Interpolation")(value, constant(text), _conversion(conversion), _format_spec(spec))
 
 
 def template(strings: ast.expr, fields: ast.expr) -> ast.expr:
-    """A t-string: texts with a field between each two."""
+    """Return a t-string: texts with a field between each two."""
     values: List[ast.expr] = []
     for text, field in zip(elements(strings), [*elements(fields), None]):
         if constant(text):
@@ -40,6 +40,6 @@ def template(strings: ast.expr, fields: ast.expr) -> ast.expr:
 
 
 def _node(kind: str) -> Callable[..., ast.expr]:
-    """A class of ``ast`` that not every supported Python has."""
+    """Return a class of ``ast`` that some supported Pythons lack."""
     made: Callable[..., ast.expr] = getattr(ast, kind)
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, List, Optional
 
-from depyf.lift.items import Retry, Target, Value
+from depyf.lift.items import Emitter, Retry, Target, Value
 from depyf.lift.simulator import Simulator
 
 
@@ -13,13 +13,14 @@ class Unpacking:
     """``a, b.c, d[0] = value``: the statement is complete once every part has its target, in order."""
 
     def __init__(
-        self, simulator: Simulator, count: int, star: Optional[int], done: Callable[[Simulator, ast.expr], None]
+        self, simulator: Simulator, count: int, star: Optional[int], done: Callable[[Emitter, ast.expr], None]
     ) -> None:
-        self.simulator, self.star, self.done = simulator, star, done
-        self.node = simulator.node
+        self.emitter: Emitter = simulator
+        self.star, self.done = star, done
+        self.context, self.node = simulator.context, simulator.node
         self.targets: List[Optional[ast.expr]] = [None] * count
-        self.stored = 0  # how many parts have their target, from the first on without a gap
-        self.temporaries: Dict[int, str] = {}  # the parts that were stored in them, also where others hold the parts
+        self.stored = 0  # the number of leading parts that have their target
+        self.temporaries: Dict[int, str] = {}  # the parts that were stored in temporaries, also those that others hold
 
     def parts(self) -> List[Target]:
         def filler(index: int) -> Callable[[ast.expr], None]:
@@ -28,7 +29,7 @@ class Unpacking:
         return [Target(filler(index), self, index) for index in range(len(self.targets))]
 
     def fill(self, index: int, target: ast.expr) -> None:
-        # Stored out of order: the earlier parts wait in temporaries.
+        # Stored out of order: the earlier parts are kept in temporaries.
         self._take_temporaries(self._missing(self.stored, index))
         self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
         while self.stored < len(self.targets) and self.targets[self.stored] is not None:
@@ -36,41 +37,39 @@ class Unpacking:
         if self.stored == len(self.targets):
             self._finish()
 
-    def continue_in(self, simulator: Simulator) -> None:
-        """The next part is stored by ``simulator``. That may run another block: ``a[b or c], d = value`` has several.
-
-        Raises ``Retry`` when a test in between became a statement: all parts are stored before it then.
-        """
-        if simulator.node is not self.node:
+    def continue_in(self, emitter: Emitter) -> None:
+        """Let ``emitter`` store the next part. It may run another block: ``a[b or c], d = value`` has several. Raises
+        ``Retry`` when a test in between became a statement: all parts are then stored before it."""
+        if emitter.node is not self.node:
             raise Retry("spill_end", self.node.last_block)
-        self.simulator = simulator
+        self.emitter = emitter
 
-    def give_up(self, simulator: Simulator) -> None:
-        """Something else happens before all parts are stored: the rest goes into temporaries now."""
-        self.continue_in(simulator)
+    def give_up(self, emitter: Emitter) -> None:
+        """Store the remaining parts in temporaries, because another effect happens first."""
+        self.continue_in(emitter)
         missing = self._missing(self.stored, len(self.targets))
         if missing:
             self._take_temporaries(missing)
             self._finish()
 
     def _missing(self, start: int, end: int) -> List[int]:
-        """The parts among these that have no target yet."""
+        """Return the parts in this range that have no target yet."""
         return [index for index in range(start, end) if self.targets[index] is None]
 
     def _take_temporaries(self, indexes: List[int]) -> None:
-        """Store these parts in temporaries, which lie on the stack in their place from now on."""
+        """Store these parts in temporaries, which replace them on the stack."""
         if not indexes:
             return
-        names = {index: self.simulator.context.temporary() for index in indexes}
+        names = {index: self.context.temporary() for index in indexes}
         self.temporaries.update(names)
         for index, name in names.items():
             target: ast.expr = ast.Name(name, ast.Store())
             self.targets[index] = ast.Starred(target, ast.Store()) if index == self.star else target
-        stack = self.simulator.stack
+        stack = self.emitter.stack
         for place, item in enumerate(stack):
             if isinstance(item, Target) and item.group is self and item.index in names:
                 stack[place] = Value(ast.Name(names[item.index], ast.Load()), stable=True)
 
     def _finish(self) -> None:
         elements = [part for part in self.targets if part is not None]
-        self.done(self.simulator, ast.Tuple(elements, ast.Store()))
+        self.done(self.emitter, ast.Tuple(elements, ast.Store()))

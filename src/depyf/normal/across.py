@@ -77,23 +77,23 @@ def _as_today(ops: Sequence[Instr], index: int, version: Version) -> Edit:
     """Return what the running compiler emits for the operations of an older one at ``index``."""
     instr = ops[index]
     if version < (3, 11) and instr.op is Op.AWAITABLE and instr.arg:
-        return 1, [replace(instr, arg=0)]
+        return 1, [instr.changed(arg=0)]
     if version < (3, 9):
         if instr.op is Op.BUILD and instr.arg[0] in _UNPACKED:
             return 1, _one_by_one(instr)
         count = _constants_of_set(ops, index) if instr.op is Op.CONST else 0
         if count:
             members = frozenset(each.arg for each in ops[index : index + count])
-            empty = replace(instr, op=Op.BUILD, arg=("set", 0))
-            update = replace(ops[index + count], op=Op.UPDATE, arg=("set", 1))
-            return count + 1, [empty, replace(instr, arg=members), update]
+            empty = instr.changed(op=Op.BUILD, arg=("set", 0))
+            update = ops[index + count].changed(op=Op.UPDATE, arg=("set", 1))
+            return count + 1, [empty, instr.changed(arg=members), update]
         given = ops[index - 1] if index else None
         if instr.op is Op.CALL_EX and instr.arg[0] and not (given is not None and _gives_keywords(given)):
-            fresh = [replace(instr, op=Op.BUILD, arg=("map", 0)), replace(instr, op=Op.SWAP, arg=2)]
-            return 1, [*fresh, replace(instr, op=Op.UPDATE, arg=("kwargs", 1)), instr]
+            fresh = [instr.changed(op=Op.BUILD, arg=("map", 0)), instr.changed(op=Op.SWAP, arg=2)]
+            return 1, [*fresh, instr.changed(op=Op.UPDATE, arg=("kwargs", 1)), instr]
     stores = index + 1 < len(ops) and ops[index + 1].op is Op.STORE and ops[index + 1].arg == ("name", "__doc__")
     if stores and instr.op is Op.CONST and type(instr.arg) is str and instr.arg:
-        return 1, [replace(instr, arg=_compiled_docstring(instr.arg))]
+        return 1, [instr.changed(arg=_compiled_docstring(instr.arg))]
     return None
 
 
@@ -132,17 +132,17 @@ def _one_by_one(instr: Instr) -> List[Instr]:
     comparison shows whether that matters.)"""
     kind, count = instr.arg
     container, update = _UNPACKED[kind]
-    made = [replace(instr, op=Op.BUILD, arg=(container, 0)), replace(instr, op=Op.SWAP, arg=count + 1)]
+    made = [instr.changed(op=Op.BUILD, arg=(container, 0)), instr.changed(op=Op.SWAP, arg=count + 1)]
     waiting = [*range(1, count), 0]  # above the container, the first one on top
     for number in range(count):
         place = len(waiting) - waiting.index(number)
         if place > 1:
-            made.append(replace(instr, op=Op.SWAP, arg=place))
+            made.append(instr.changed(op=Op.SWAP, arg=place))
             waiting[-place], waiting[-1] = waiting[-1], waiting[-place]
         waiting.pop()
-        made.append(replace(instr, op=Op.UPDATE, arg=(update, len(waiting) + 1)))
+        made.append(instr.changed(op=Op.UPDATE, arg=(update, len(waiting) + 1)))
     if kind in ("tuple_of", "arguments_of"):
-        made.append(replace(instr, op=Op.LIST_TO_TUPLE, arg=None))
+        made.append(instr.changed(op=Op.LIST_TO_TUPLE, arg=None))
     return made
 
 
@@ -159,19 +159,19 @@ def _as_before(ops: Sequence[Instr], index: int, version: Version) -> Edit:
         if instr.op is Op.CLOSURE and following.arg == ("name", "__classdictcell__"):
             return 2, []
     if version < (3, 9) and instr.op is Op.SPECIAL and instr.arg == "AssertionError":
-        return 1, [replace(instr, op=Op.LOAD, arg=("global", "AssertionError"))]
+        return 1, [instr.changed(op=Op.LOAD, arg=("global", "AssertionError"))]
     if version < (3, 11) and instr.op is Op.AWAITABLE and instr.arg:
-        return 1, [replace(instr, arg=0)]
+        return 1, [instr.changed(arg=0)]
     if version < (3, 12):
         if instr.op is Op.SUPER_ATTR:
             name, _with_arguments = instr.arg
-            return 1, [replace(instr, op=Op.CALL, arg=(2, (), "")), replace(instr, op=Op.ATTR, arg=name)]
+            return 1, [instr.changed(op=Op.CALL, arg=(2, (), "")), instr.changed(op=Op.ATTR, arg=name)]
         loads = ops[index : index + 3]
         if [load.op for load in loads] == [Op.LOAD, Op.LOAD, Op.SUPER_ATTR] and loads[0].arg[1] == "__class__":
             name, with_arguments = loads[2].arg
             if not with_arguments:
-                call = replace(loads[2], op=Op.CALL, arg=(0, (), ""))
-                return 3, [call, replace(loads[2], op=Op.ATTR, arg=name)]
+                call = loads[2].changed(op=Op.CALL, arg=(0, (), ""))
+                return 3, [call, loads[2].changed(op=Op.ATTR, arg=name)]
     return None
 
 
@@ -197,4 +197,4 @@ def _edited(normal: NormalCode, edit: Callable[[Sequence[Instr], int], Edit]) ->
 def _moved(instr: Instr, place: Dict[int, int]) -> Instr:
     target = None if instr.target is None else place[instr.target]
     handler = instr.handler and replace(instr.handler, target=place[instr.handler.target])
-    return replace(instr, target=target, handler=handler)
+    return instr.changed(target=target, handler=handler)

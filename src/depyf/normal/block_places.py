@@ -6,18 +6,16 @@ since 3.9 put it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.block_states import State
 from depyf.normal.draft import Draft
-from depyf.normal.ops import COPY_STRIDE, Op
+from depyf.normal.ops import COPY_STRIDE, Handler, Op
 from depyf.quick_dataclass import dataclass
 
 
 class Place(NamedTuple):
-    """The draft with index ``at`` on one path to it. ``part`` says what is written there: the start of a handler, the
+    """The draft with index ``at`` on one path to it. ``part`` is what is emitted there: the start of a handler, the
     draft, or what follows a ``with`` whose exit function returned true."""
 
     at: int
@@ -46,14 +44,14 @@ def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
     result: List[Draft] = []
     for place, following in zip(order, [*order[1:], None]):
         written = places[place]
-        made = [replace(draft, offset=at[place]) for draft in written.drafts]
+        made = [draft.changed(offset=at[place]) for draft in written.drafts]
         for index, target in written.jumps:
             made[index].target = at[target]
         if written.after is not None and written.after != following:
-            made.append(Draft(Op.JUMP, None, at[written.after], at[place], drafts[place.at].span))
+            made.append(Draft(Op.JUMP, None, at[place], drafts[place.at].span, at[written.after]))
         if written.handler is not None and written.handler[0] in at:
             target, depth, lasti = written.handler
-            entry = ExceptionRange(0, 0, at[target], depth, lasti)
+            entry = Handler(at[target], depth, lasti)
             for draft in made:
                 draft.handler = entry
         result.extend(made)

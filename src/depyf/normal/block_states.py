@@ -55,7 +55,7 @@ class State(NamedTuple):
     def top(self, count: int) -> Tuple[Optional[Slot], ...]:
         """Return the ``count`` topmost slots, the top last; ``None`` is a plain value."""
         if count > self.height:
-            raise ValueError("it takes more from the stack than there is")
+            raise ValueError("it pops more values than the stack has")
         slots: List[Optional[Slot]] = [None] * count
         for at, slot in self.special:
             if at >= self.height - count:
@@ -73,7 +73,7 @@ class State(NamedTuple):
         """Return the state without the ``count`` topmost slots."""
         height = self.height - count
         if height < 0:
-            raise ValueError("it takes more from the stack than there is")
+            raise ValueError("it pops more values than the stack has")
         if self.special and self.special[-1][0] >= height:
             return State(height, tuple(entry for entry in self.special if entry[0] < height), self.blocks)
         return State(height, self.special, self.blocks)
@@ -92,7 +92,7 @@ def leave_handler(state: State) -> Tuple[int, State]:
     slot = state.top(3)[0]
     handler = Block(state.height - 3, HANDLER, slot is not None and slot.width > 1)
     if slot is None or slot.kind != "previous" or state.blocks[-1:] not in ((handler,), (_below(handler),)):
-        raise ValueError("there is no handler to leave")
+        raise ValueError("there is no active handler")
     return slot.width, state.without(3)._replace(blocks=state.blocks[:-1])
 
 

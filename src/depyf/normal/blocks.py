@@ -11,7 +11,6 @@ END_FINALLY does. Here it gets one copy for each entry, where the compilers sinc
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
@@ -55,8 +54,6 @@ MOST_COPIES = 40
 
 def resolve_blocks(drafts: List[Draft]) -> List[Draft]:
     """Return ``drafts`` with handlers in place of blocks. Raises ``ValueError`` where the stacks are inconsistent."""
-    if not any(draft.op in _BLOCKS for draft in drafts):
-        return drafts
     return _Walk(drafts).run()
 
 
@@ -72,7 +69,7 @@ class _Walk:
             place = todo.pop()
             while place not in self.written:
                 if place.at >= len(self.drafts):
-                    raise ValueError("control runs off the end of the bytecode")
+                    raise ValueError("control reaches the end of the bytecode without a return")
                 if len(self.written) > MOST_COPIES * len(self.drafts) + 1000:
                     raise ValueError("nested finally bodies have too many copies")
                 written = self.written[place] = self._write(place)
@@ -90,7 +87,7 @@ class _Walk:
         draft, state = self.drafts[place.at], place.state
         try:
             if place.part == ENTRY:
-                written = Written([replace(draft, op=Op.PUSH_EXC, arg=None, target=None)], place._replace(part=MAIN))
+                written = Written([draft.changed(op=Op.PUSH_EXC, arg=None, target=None)], place._replace(part=MAIN))
             elif place.part == SUPPRESSED:
                 written = self._suppressed(place, draft)
             else:
@@ -103,8 +100,9 @@ class _Walk:
     def _taken(self, place: Place) -> int:
         """Return how many values the operation has popped when it raises."""
         draft = self.drafts[place.at]
-        raises = place.part == MAIN and isinstance(draft.op, Op) and draft.op not in SILENT
-        return effect(draft.op, draft.arg)[0] if raises else 0
+        if place.part != MAIN or not isinstance(draft.op, Op) or draft.op in SILENT:
+            return 0
+        return effect(draft.op, draft.arg)[0]
 
     def _handler(self, state: State, lowest: int) -> Optional[Tuple[Place, int, bool]]:
         """Return the handler's place, how many values stay on the stack, and whether LASTI is pushed.
@@ -152,9 +150,9 @@ class _Walk:
         elif draft.op in _HELPERS:
             taken, left = _HELPERS[draft.op]
         else:
-            raise ValueError("it stands outside its usual pattern")
+            raise ValueError("it is outside of its usual pattern")
         if any(slot is not None and slot.width != 1 for slot in state.top(taken)):
-            raise ValueError("it takes what is no value")
+            raise ValueError("its operand is not a value")
         below = state.without(taken)
         behind = below.push_values(left)
         written = Written([draft], None if draft.op in ENDS else self._next(place, behind))
@@ -174,8 +172,8 @@ class _Walk:
         state = place.state
         slot = state.top(draft.arg)[0]
         if slot is not None and slot.kind not in ("type", "exception"):
-            raise ValueError("it copies what is no value")
-        made = [replace(draft, arg=state.values(state.height - draft.arg, state.height))]
+            raise ValueError("the slot that it copies is not a value")
+        made = [draft.changed(arg=state.values(state.height - draft.arg, state.height))]
         if slot is TYPE:
             return Written([], self._next(place, state.push(slot)))
         return Written(made, self._next(place, state.push_values(1)))
@@ -187,13 +185,13 @@ class _Walk:
         now = values_of(slots)
         slots[0], slots[-1] = slots[-1], slots[0]
         behind = state.without(draft.arg).push(*[slot for _, slot in slots])
-        swaps = [replace(draft, arg=depth) for depth in swaps_between(now, values_of(slots))]
+        swaps = [draft.changed(arg=depth) for depth in swaps_between(now, values_of(slots))]
         return Written(swaps, self._next(place, behind))
 
     def _pop(self, place: Place, draft: Draft) -> Written:
         (slot,) = place.state.top(1)
         if slot is not None and slot.kind not in ("type", "exception", "traceback", "placeholder"):
-            raise ValueError("it takes what is no value")
+            raise ValueError("its operand is not a value")
         return Written([draft] if slot is None or slot.width else [], self._next(place, place.state.without(1)))
 
     def _setup(self, place: Place, draft: Draft) -> Written:
@@ -208,29 +206,30 @@ class _Walk:
     def _pop_block(self, place: Place, draft: Draft) -> Written:
         state = place.state
         if not state.blocks or state.blocks[-1].target == HANDLER:
-            raise ValueError("there is no block to leave")
+            raise ValueError("the block stack is empty")
         return Written([], self._next(place, state._replace(blocks=state.blocks[:-1])))
 
     def _pop_except(self, place: Place, draft: Draft) -> Written:
         width, state = leave_handler(place.state)
-        pops = [replace(draft, op=Op.POP) for _ in range(width - 1)]
-        return Written([replace(draft, op=Op.POP_EXC), *pops], self._next(place, state))
+        pops = [draft.changed(op=Op.POP) for _ in range(width - 1)]
+        return Written([draft.changed(op=Op.POP_EXC), *pops], self._next(place, state))
 
     def _reraise(self, place: Place, draft: Draft) -> Written:
         if not place.state.ends_in(*EXCEPTION):
             raise ValueError("there is no exception to raise")
-        return Written([replace(draft, op=Op.RERAISE, arg=None)])
+        return Written([draft.changed(op=Op.RERAISE, arg=None)])
 
     def _exception_match(self, place: Place, draft: Draft) -> Written:
-        """``type type E -> type bool``, or with a target ``type type E -> type`` and a jump if it does not match."""
+        """Write ``type type E -> type bool``, or with a target ``type type E -> type`` and a jump if it does not
+        match."""
         state = place.state
         if not state.ends_in(*EXCEPTION, TYPE, None):
-            raise ValueError("it tests something else than the exception being handled")
+            raise ValueError("it does not test the exception being handled")
         state = state.without(2)
-        test = replace(draft, op=Op.CHECK_EXC, target=None)
+        test = draft.changed(op=Op.CHECK_EXC, target=None)
         if draft.target is None:
             return Written([test], self._next(place, state.push_values(1)))
-        branch = replace(draft, op=Op.BRANCH, arg="false")
+        branch = draft.changed(op=Op.BRANCH, arg="false")
         return Written([test, branch], self._next(place, state), ((1, self._jump(draft, state)),))
 
     def _with_except(self, place: Place, draft: Draft) -> Written:
@@ -278,8 +277,8 @@ class _Walk:
         width, state = leave_handler(state.without(3))
         if width != 1:
             raise ValueError("it ends a with statement")
-        under = [replace(draft, op=Op.SWAP, arg=2)] if kept else []
-        made = [*under, replace(draft, op=Op.POP, arg=None), *under, replace(draft, op=Op.POP_EXC, arg=None)]
+        under = [draft.changed(op=Op.SWAP, arg=2)] if kept else []
+        made = [*under, draft.changed(op=Op.POP, arg=None), *under, draft.changed(op=Op.POP_EXC, arg=None)]
         return Written(made, self._next(place, state.push_values(kept)))
 
     def _with_cleanup_start(self, place: Place, draft: Draft) -> Written:
@@ -288,14 +287,14 @@ class _Walk:
         state = place.state
         (slot,) = state.top(1)
         if slot is not None and slot.came_from >= 0 and state.ends_in(None, slot):
-            made = [*[replace(draft, op=Op.CONST)] * 3, replace(draft, op=Op.CALL, arg=(3, (), ""))]
+            made = [*[draft.changed(op=Op.CONST)] * 3, draft.changed(op=Op.CALL, arg=(3, (), ""))]
             return Written(made, self._next(place, state.without(2).push(slot, NOTHING, None)))
         if not state.ends_in(None, *previous(2), *EXCEPTION):
             raise ValueError("there is no exit function")
         moved = state.without(7).push(*previous(3), NOTHING, *EXCEPTION, NOTHING, None)
         handler = moved.blocks[-1]._replace(level=state.height - 7)
         behind = moved._replace(blocks=(*moved.blocks[:-1], handler))
-        return Written([replace(draft, op=Op.WITH_EXCEPT)], self._next(place, behind))
+        return Written([draft.changed(op=Op.WITH_EXCEPT)], self._next(place, behind))
 
     def _with_cleanup_finish(self, place: Place, draft: Draft) -> Written:
         state = place.state
@@ -303,15 +302,15 @@ class _Walk:
             raise ValueError("no exit function was called")
         state = state.without(2)
         if not state.ends_in(*EXCEPTION):
-            return Written([replace(draft, op=Op.POP)], self._next(place, state))
-        branch = replace(draft, op=Op.BRANCH, arg="false")
+            return Written([draft.changed(op=Op.POP)], self._next(place, state))
+        branch = draft.changed(op=Op.BRANCH, arg="false")
         return Written([branch], Place(place.at, state, SUPPRESSED), ((0, self._next(place, state)),))
 
     def _suppressed(self, place: Place, draft: Draft) -> Written:
         """Drop the exception, so that END_FINALLY finds none."""
         width, state = leave_handler(place.state.without(4))
-        pop = replace(draft, op=Op.POP)
-        made = [pop, replace(draft, op=Op.POP_EXC), *[pop] * (width - 1)]
+        pop = draft.changed(op=Op.POP)
+        made = [pop, draft.changed(op=Op.POP_EXC), *[pop] * (width - 1)]
         return Written(made, self._next(place, state.push(Slot(FALL_THROUGH, 0, place.at))))
 
 
@@ -338,5 +337,3 @@ _RULES: Dict[object, Callable[[_Walk, Place, Draft], Written]] = {
     WITH_CLEANUP_START: _Walk._with_cleanup_start,
     WITH_CLEANUP_FINISH: _Walk._with_cleanup_finish,
 }
-
-_BLOCKS = frozenset({SETUP_FINALLY, SETUP_WITH, RERAISE, END_FINALLY, EXC_MATCH, POP_BLOCK})

@@ -8,9 +8,9 @@ a value that is no bool. The normal form would then differ from what the interpr
 from __future__ import annotations
 
 import inspect
-from typing import Dict, FrozenSet, Iterator, Set
+from typing import AbstractSet, Dict, FrozenSet, List, Set
 
-from depyf.bytecode.code import Code, fast_slots
+from depyf.bytecode.code import Code, fast_slots, version_of
 from depyf.bytecode.instructions import Decoded, Instruction
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -37,12 +37,15 @@ _STOP_ITERATION = "STOPITERATION_ERROR"
 def check_conventions(decoded: Decoded) -> None:
     """Raise ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would."""
     opcodes = decoded.table.opcodes
-    targets = frozenset(_targets(decoded))
+    names = decoded.names
     if "RETURN_GENERATOR" in opcodes:
-        _check_beginning(decoded)
-    else:
+        _check_beginning(decoded, names)
+    elif "MAKE_FUNCTION" in names:
         _check_names_of_functions(decoded)
-    if "KW_NAMES" in opcodes:
+    if "KW_NAMES" not in names and "END_FOR" not in opcodes and "TO_BOOL" not in opcodes:
+        return
+    targets = frozenset(_targets(decoded))
+    if "KW_NAMES" in names:
         _check_keyword_names(decoded, targets)
     if "END_FOR" in opcodes:
         _check_ends_of_loops(decoded, targets)
@@ -51,19 +54,16 @@ def check_conventions(decoded: Decoded) -> None:
         _check_truths(decoded, targets)
 
 
-def _targets(decoded: Decoded) -> Iterator[int]:
-    for instruction in decoded.instructions:
-        if instruction.target is not None:
-            yield instruction.target
-    for entry in decoded.exceptions:
-        yield entry.target
+def _targets(decoded: Decoded) -> List[int]:
+    jumps = [instruction.target for instruction in decoded.instructions if instruction.target is not None]
+    return jumps + [entry.target for entry in decoded.exceptions]
 
 
 def _refused(code: Code, instruction: Instruction, why: str) -> ValueError:
     return ValueError(f"{code.co_name}: {instruction.name} at offset {instruction.offset} {why}")
 
 
-def _check_beginning(decoded: Decoded) -> None:
+def _check_beginning(decoded: Decoded, names: AbstractSet[str]) -> None:
     """Check that code makes its cells first, and then its generator if it is one (3.11 and later)."""
     code, instructions = decoded.code, decoded.instructions
     start = 0
@@ -73,7 +73,7 @@ def _check_beginning(decoded: Decoded) -> None:
         if instructions[start].name == "MAKE_CELL":
             if instructions[start].arg >= len(variables):
                 raise _refused(
-                    code, instructions[start], f"has the argument {instructions[start].arg}, which stands for nothing"
+                    code, instructions[start], f"has the argument {instructions[start].arg}, which is out of range"
                 )
             cells.append(variables[instructions[start].arg])
         start += 1
@@ -82,18 +82,20 @@ def _check_beginning(decoded: Decoded) -> None:
             f"{code.co_name}: the bytecode makes cells for {', '.join(cells) or 'no variables'}, and the cell "
             f"variables are {', '.join(code.co_cellvars) or 'none'}"
         )
-    late = [instruction for instruction in instructions[start:] if instruction.name == "MAKE_CELL"]
+    late = [each for each in instructions[start:] if each.name == "MAKE_CELL"] if "MAKE_CELL" in names else []
     if late:  # resume functions of Dynamo jump over the start of the code that they continue
         reached = _reached(decoded)
         late = [instruction for instruction in late if instruction.offset in reached]
     if late and "LOAD_FAST_AND_CLEAR" not in decoded.table.opcodes:  # those of inlined comprehensions come later
-        raise _refused(code, late[0], "stands behind the beginning")
-    made = [index for index, instruction in enumerate(instructions) if instruction.name == "RETURN_GENERATOR"]
+        raise _refused(code, late[0], "is not at the start")
+    made: List[int] = []
+    if "RETURN_GENERATOR" in names:
+        made = [index for index, instruction in enumerate(instructions) if instruction.name == "RETURN_GENERATOR"]
     if not code.co_flags & _GENERATORS:
         if made:
-            raise _refused(code, instructions[made[0]], "stands in a function that is no generator")
+            raise _refused(code, instructions[made[0]], "is in a function that is not a generator")
     elif made != [_generator_starts(decoded, start)]:
-        raise ValueError(f"{code.co_name}: the generator is not made where the code begins")
+        raise ValueError(f"{code.co_name}: the generator is not made at the start of the code")
 
 
 def _reached(decoded: Decoded) -> Set[int]:
@@ -136,10 +138,10 @@ def _check_names_of_functions(decoded: Decoded) -> None:
             if [part.name for part in before] != ["LOAD_CONST", "LOAD_CONST"]:
                 raise _refused(code, instruction, "has no code object and no name just before it")
             if any(part.arg >= len(code.co_consts) for part in before):
-                raise _refused(code, instruction, "has constants before it that stand for nothing")
+                raise _refused(code, instruction, "has constants before it that are out of range")
             made, name = (code.co_consts[part.arg] for part in before)
             if names.setdefault(id(made), name) != name:
-                raise _refused(code, instruction, f"gives another name to what was called {names[id(made)]}")
+                raise _refused(code, instruction, f"gives another name to the function {names[id(made)]}")
 
 
 def _check_keyword_names(decoded: Decoded, targets: FrozenSet[int]) -> None:
@@ -149,7 +151,11 @@ def _check_keyword_names(decoded: Decoded, targets: FrozenSet[int]) -> None:
             behind = [later for later in decoded.instructions[index + 1 : index + 3] if later.name != "RESUME"]
             calls = behind[: 2 if behind and behind[0].name == "PRECALL" else 1]
             if not calls or calls[-1].name != "CALL" or any(call.offset in targets for call in calls):
-                raise _refused(decoded.code, instruction, "has no call just behind it")
+                raise _refused(decoded.code, instruction, "is not followed by a call")
+
+
+_POPS_BEHIND_LOOPS = (3, 13)
+"""Since then the iterator is popped behind END_FOR. In 3.12 a POP_TOP there is the ``break`` of an outer loop."""
 
 
 def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
@@ -157,20 +163,22 @@ def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
     that it jumps to (since 3.13 the POP_TOP behind it, too)."""
     code, instructions = decoded.code, decoded.instructions
     ends = {instruction.offset for instruction in instructions if instruction.name == "END_FOR"}
+    if not ends and "FOR_ITER" not in [instruction.name for instruction in instructions]:
+        return
     for index, instruction in enumerate(instructions):
         if instruction.name == "FOR_ITER" and instruction.target not in ends:
-            raise _refused(code, instruction, "does not go to an END_FOR")
+            raise _refused(code, instruction, "does not jump to an END_FOR")
         if instruction.target in ends and instruction.name != "FOR_ITER":
-            raise _refused(code, instruction, "goes to an END_FOR")
+            raise _refused(code, instruction, "jumps to an END_FOR")
         if instruction.offset in ends:
             if index == 0 or instructions[index - 1].name not in _ENDS:
-                raise _refused(code, instruction, "is reached from before")
-            behind = instructions[index + 1 : index + 2]
+                raise _refused(code, instruction, "is reached by falling through")
+            behind = instructions[index + 1 : index + 2] if version_of(code) >= _POPS_BEHIND_LOOPS else []
             if behind and behind[0].name in ("POP_TOP", "POP_ITER") and behind[0].offset in targets:
-                raise _refused(code, behind[0], "belongs to the END_FOR before it, and something jumps there")
+                raise _refused(code, behind[0], "belongs to the END_FOR before it, but is a jump target")
     for entry in decoded.exceptions:
         if entry.target in ends:
-            raise ValueError(f"{code.co_name}: an exception goes to the END_FOR at offset {entry.target}")
+            raise ValueError(f"{code.co_name}: the END_FOR is an exception handler at offset {entry.target}")
 
 
 def _check_stop_iteration(decoded: Decoded) -> None:
@@ -186,7 +194,7 @@ def _check_stop_iteration(decoded: Decoded) -> None:
     if not code.co_flags & _GENERATORS:
         if handlers:
             raise ValueError(
-                f"{code.co_name}: a function that is no generator turns a StopIteration into another error"
+                f"{code.co_name}: a function that is not a generator turns a StopIteration into another error"
             )
         return
     if code.co_name == "<lambda>" and not handlers:
@@ -230,7 +238,7 @@ def _check_truths(decoded: Decoded, targets: FrozenSet[int]) -> None:
     for index, instruction in enumerate(decoded.instructions):
         if instruction.name in _TRUTH_TESTS:
             if instruction.offset in targets or not _is_truth(decoded, index - 1, targets):
-                raise _refused(decoded.code, instruction, "tests what need not be True or False")
+                raise _refused(decoded.code, instruction, "tests a value that may not be True or False")
 
 
 def _is_truth(decoded: Decoded, index: int, targets: FrozenSet[int]) -> bool:

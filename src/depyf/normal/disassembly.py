@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Optional
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code, version_of
 from depyf.bytecode.instructions import decode
+from depyf.messages import cut
 from depyf.normal.lowering import lower
 
 
@@ -49,4 +50,4 @@ def _shown(argument: object, limit: int = 80) -> str:
         text = repr(argument)
     else:
         text = f"<a {type(argument).__name__}>"
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return cut(text, limit)

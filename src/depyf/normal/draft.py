@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from functools import cached_property
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from depyf.bytecode.code import fast_slots
-from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction
+from depyf.bytecode.instructions import Decoded, Instruction
 from depyf.bytecode.lines import Span
 from depyf.normal.effects import effect
-from depyf.normal.ops import ENDS, Op
+from depyf.normal.ops import ENDS, Instr, Op
 from depyf.quick_dataclass import dataclass
+from depyf.quick_enum import Enum
 
 
-@dataclass
-class Draft:
-    """An operation whose jump and handler are still byte offsets. ``op`` may be a helper name that a step removes."""
+class Draft(Instr):
+    """An operation that is being lowered: its target and that of its handler are still byte offsets, and ``op`` may be
+    a helper name, which a step removes. It becomes an operation where it is: no copy is made of it, so that none may be
+    in two places."""
 
-    op: Any
-    arg: Any = None
-    target: Optional[int] = None
-    offset: int = -1
-    span: Optional[Span] = None
-    handler: Optional[ExceptionRange] = None
+    __slots__ = ()
+
+    op: Union[Op, str]  # type: ignore[assignment]
 
 
 class IndexOf:
@@ -30,16 +44,19 @@ class IndexOf:
     drafts where there is none."""
 
     def __init__(self, drafts: Sequence[Draft]) -> None:
-        self._first_at: Dict[int, int] = {}
-        for index in range(len(drafts) - 1, -1, -1):
-            self._first_at[drafts[index].offset] = index
-        self._offsets = sorted(self._first_at)
-        self._count = len(drafts)
+        self._drafts, self._count = drafts, len(drafts)
+        self._offsets: List[int] = []
+
+    @cached_property
+    def _first_at(self) -> Dict[int, int]:
+        return {draft.offset: index for index, draft in zip(range(self._count)[::-1], reversed(self._drafts))}
 
     def __call__(self, offset: int) -> int:
         found = self._first_at.get(offset)
         if found is not None:
             return found
+        if not self._offsets:
+            self._offsets = sorted(self._first_at)
         position = bisect_left(self._offsets, offset)
         return self._first_at[self._offsets[position]] if position < len(self._offsets) else self._count
 
@@ -51,15 +68,15 @@ class Lowering:
         code = decoded.code
         self.code = code
         self.table = decoded.table
-        self.instructions = decoded.instructions
+        self.instructions, self.exceptions = decoded.instructions, decoded.exceptions
         self.index = 0
         """The index of the instruction that is lowered."""
         self.drafts: List[Draft] = []
         """The drafts of the instructions before it."""
         self.idle: List[Span] = []
         """The locations of those of them that lowered to nothing."""
-        self.targets = {instruction.target for instruction in decoded.instructions}
-        self.targets.update(entry.target for entry in decoded.exceptions)
+        self.tables: Dict[MakeTable, Table] = {}
+        """The tables of templates, by the functions that make them."""
         # The interpreter makes new tuples on each access (since 3.11).
         self.locals: Tuple[str, ...] = code.co_varnames
         self.cells = frozenset(code.co_cellvars)
@@ -70,6 +87,20 @@ class Lowering:
         self.keyword_names: Tuple[str, ...] = ()
         self.left_to_next = False
         """Set by a rule whose instruction is lowered with the next one: those drafts raise at its offset."""
+
+    def table_of(self, make: MakeTable) -> Table:
+        """Return the table that ``make`` makes of this code object; it is made once."""
+        known = self.tables.get(make)
+        if known is None:
+            known = self.tables[make] = make(self)
+        return known
+
+    @cached_property
+    def targets(self) -> Set[Optional[int]]:
+        """The offsets that jumps and exceptions lead to."""
+        found = {instruction.target for instruction in self.instructions}
+        found.update(entry.target for entry in self.exceptions)
+        return found
 
     def is_cell(self, index: int) -> bool:
         """Return whether the local at ``index`` is a cell. A name may have two: an iteration variable of an inlined
@@ -117,22 +148,61 @@ class Lowering:
         return None
 
 
-Rule = Callable[[Lowering, Instruction], List[Draft]]
-Step = Callable[[List[Draft]], List[Draft]]
+Table = Sequence[Any]
+"""Arguments of operations, or operations with their arguments, by the argument of an instruction."""
+
+MakeTable = Callable[[Lowering], Table]
+
+
+class Source(Enum):
+    """Where the argument of an operation comes from: see ``Template.arg``."""
+
+    GIVEN = "given"
+    """It is the argument."""
+    OWN = "own"
+    """The argument of the instruction is that of the operation."""
+    KIND = "kind"
+    """The argument is a pair of it and the argument of the instruction."""
+    TABLE = "table"
+    """It makes a table of arguments, which the argument of the instruction is an index into."""
+    VARIABLES = "variables"
+    """It makes a table of operations with their arguments, likewise."""
+
+
+class Template(NamedTuple):
+    """The one operation that an instruction is lowered to; it jumps where the instruction does."""
+
+    op: Union[Op, str]
+    source: Source = Source.GIVEN
+    arg: Any = None
+
+
+Rule = Union[Template, Callable[[Lowering, Instruction], List[Draft]], None]
+"""How an instruction is lowered; ``None``: to nothing."""
+
+
+class Step(NamedTuple):
+    """``run`` merges the sequences that a compiler emits for one operation. One of the instructions ``needed`` is in
+    each of them (``None``: the step always runs)."""
+
+    run: Callable[[List[Draft]], List[Draft]]
+    needed: Optional[FrozenSet[str]] = None
 
 
 @dataclass(frozen=True)
 class Dialect:
     """How one CPython version spells the normal form.
 
-    ``rules`` turn one instruction each into a few drafts; ``steps`` then merge, in this order, the sequences that the
-    compiler emits for one operation. ``copies_loop_tests``, ``forgets_behind_jumps``: see ``NormalCode``.
+    ``rules`` turn one instruction each into a few drafts; then ``steps`` run, in this order. ``copies_loop_tests``,
+    ``forgets_behind_jumps``, ``threads_tests``, ``threads_operands``: see ``NormalCode``.
     """
 
     rules: Mapping[str, Rule]
     steps: Tuple[Step, ...] = ()
     copies_loop_tests: bool = False
     forgets_behind_jumps: bool = False
+    threads_tests: bool = False
+    threads_operands: bool = False
 
     def changed(
         self,
@@ -141,6 +211,8 @@ class Dialect:
         steps: Optional[Tuple[Step, ...]] = None,
         *,
         copies_loop_tests: Optional[bool] = None,
+        threads_tests: bool = False,
+        threads_operands: Optional[bool] = None,
     ) -> Dialect:
         """Return this dialect with other ``rules`` for some instructions and ``without`` removed ones."""
         gone = frozenset(without)
@@ -152,4 +224,6 @@ class Dialect:
             {**kept, **rules},
             self.steps if steps is None else steps,
             self.copies_loop_tests if copies_loop_tests is None else copies_loop_tests,
+            threads_tests=threads_tests or self.threads_tests,
+            threads_operands=self.threads_operands if threads_operands is None else threads_operands,
         )

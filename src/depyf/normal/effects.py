@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 from depyf.normal.ops import Op
 
-_FIXED: Dict[Op, Tuple[int, int]] = {
+FIXED: Dict[Op, Tuple[int, int]] = {
     Op.CONST: (0, 1), Op.NULL: (0, 1), Op.NAMESPACE: (0, 1), Op.LOAD: (0, 1), Op.CLOSURE: (0, 1), Op.SPECIAL: (0, 1),
     Op.TAKE: (0, 1), Op.MAKE_CELL: (0, 0), Op.COMPREHENSION: (1, 1),
     Op.STORE: (1, 0), Op.DELETE: (0, 0), Op.POP: (1, 0),
@@ -24,39 +24,28 @@ _FIXED: Dict[Op, Tuple[int, int]] = {
     Op.MATCH_MAPPING: (1, 2), Op.MATCH_SEQUENCE: (1, 2), Op.GET_LEN: (1, 2), Op.MATCH_KEYS: (2, 3),
     Op.MATCH_CLASS: (3, 1), Op.FOR: (1, 2),
 }  # fmt: skip
+"""The effects of the operations for which they do not depend on the argument."""
+
+
+_BY_ARGUMENT: Dict[Op, Callable[[Any], Tuple[int, int]]] = {
+    Op.COPY: lambda depth: (depth, depth + 1),
+    Op.SWAP: lambda depth: (depth, depth),
+    Op.CALL: lambda arg: (arg[0] + (2 if arg[2] else 1), 1),
+    Op.BUILD: lambda arg: (2 * arg[1] if arg[0] == "map" else arg[1] + (arg[0] == "const_key_map"), 1),
+    Op.ADD: lambda arg: ((2 if arg[0] == "map" else 1) + arg[1], arg[1]),
+    Op.UPDATE: lambda arg: (1 + arg[1], arg[1]),
+    Op.UNPACK: lambda count: (1, count),
+    Op.UNPACK_EX: lambda counts: (1, counts[0] + 1 + counts[1]),
+    Op.FORMAT: lambda arg: (1 + arg[1], 1),
+    Op.INTERPOLATION: lambda arg: (2 + arg[1], 1),
+    Op.INTRINSIC: lambda arg: (arg[1], 1),
+    Op.CALL_EX: lambda arg: (2 + arg[0] + bool(arg[1]), 1),
+    Op.MAKE_FUNCTION: lambda flags: (1 + bin(flags).count("1"), 1),
+    Op.RAISE: lambda count: (int(count), 0),
+}
+"""Those of the others, by the argument. COPY and SWAP count what they read."""
 
 
 def effect(op: Op, arg: Any) -> Tuple[int, int]:
     """Return ``(popped, pushed)`` when control continues at the next operation. COPY and SWAP count what they read."""
-    fixed = _FIXED.get(op)
-    if fixed is not None:
-        return fixed
-    if op is Op.COPY:
-        return arg, arg + 1
-    if op is Op.SWAP:
-        return arg, arg
-    if op is Op.BUILD:
-        kind, count = arg
-        return (2 * count if kind == "map" else count + (kind == "const_key_map")), 1
-    if op in (Op.ADD, Op.UPDATE):
-        operands = 2 if arg[0] == "map" and op is Op.ADD else 1
-        return operands + arg[1], arg[1]
-    if op is Op.UNPACK:
-        return 1, arg
-    if op is Op.UNPACK_EX:
-        return 1, arg[0] + 1 + arg[1]
-    if op is Op.FORMAT:
-        return 1 + arg[1], 1
-    if op is Op.INTERPOLATION:
-        return 2 + arg[1], 1
-    if op is Op.INTRINSIC:
-        return arg[1], 1
-    if op is Op.CALL:
-        return arg[0] + 1 + bool(arg[2]), 1
-    if op is Op.CALL_EX:
-        return 2 + arg[0] + bool(arg[1]), 1
-    if op is Op.MAKE_FUNCTION:
-        return 1 + bin(arg).count("1"), 1
-    if op is Op.RAISE:
-        return int(arg), 0
-    raise AssertionError(f"{op} has no stack effect")
+    return FIXED.get(op) or _BY_ARGUMENT[op](arg)

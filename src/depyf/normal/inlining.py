@@ -150,8 +150,7 @@ class _Writer:
 
     def placed(self, instr: Instr, to: Tuple[Optional[_Label], _Guard]) -> Instr:
         target, handler = to
-        return replace(
-            instr,
+        return instr.changed(
             target=None if target is None else self.labels[target],
             handler=handler and replace(handler[1], target=self.labels[handler[0]]),
         )
@@ -163,8 +162,8 @@ class _Writer:
         base = self.depths[call.first] - functions + count
         cleanup = ("cleanup", call.call), Handler(-1, base + 1, False)
         for name in call.variables:
-            self.write(replace(instr, op=Op.TAKE, arg=("fast", name)), None, around)
-        self.write(replace(instr, op=Op.SWAP, arg=count + 1), None, around)
+            self.write(instr.changed(op=Op.TAKE, arg=("fast", name)), None, around)
+        self.write(instr.changed(op=Op.SWAP, arg=count + 1), None, around)
         for at, inner in enumerate(call.body.ops):
             self.labels[call.call, at] = len(self.ops)
             guard: _Guard = cleanup
@@ -173,11 +172,11 @@ class _Writer:
                 guard = (call.call, inner.handler.target), replace(inner.handler, depth=depth)
             target = None if inner.target is None else (call.call, inner.target)
             if inner.op is Op.RETURN:
-                self.write(replace(inner, op=Op.JUMP, arg=None), ("end", call.call), guard)
+                self.write(inner.changed(op=Op.JUMP, arg=None), ("end", call.call), guard)
             elif inner.arg == ("fast", ".0"):
-                self.write(replace(inner, op=Op.SWAP, arg=2), None, guard)
+                self.write(inner.changed(op=Op.SWAP, arg=2), None, guard)
             elif self.is_module and inner.op is Op.LOAD and inner.arg[0] == "global":
-                self.write(replace(inner, arg=("name", inner.arg[1])), None, guard)
+                self.write(inner.changed(arg=("name", inner.arg[1])), None, guard)
             else:
                 self.write(inner, target, guard)
         self.labels["end", call.call] = len(self.ops)
@@ -186,12 +185,12 @@ class _Writer:
     def cleanup(self, call: _Call, instr: Instr) -> None:
         around = _guard(instr)
         self.labels["cleanup", call.call] = len(self.ops)
-        self.write(replace(instr, op=Op.SWAP, arg=2), None, around)
-        self.write(replace(instr, op=Op.POP, arg=None), None, around)
+        self.write(instr.changed(op=Op.SWAP, arg=2), None, around)
+        self.write(instr.changed(op=Op.POP, arg=None), None, around)
         self.put_back(call, instr, around)
-        self.write(replace(instr, op=Op.RERAISE, arg=None), None, around)
+        self.write(instr.changed(op=Op.RERAISE, arg=None), None, around)
 
     def put_back(self, call: _Call, instr: Instr, around: _Guard) -> None:
-        self.write(replace(instr, op=Op.SWAP, arg=len(call.variables) + 1), None, around)
+        self.write(instr.changed(op=Op.SWAP, arg=len(call.variables) + 1), None, around)
         for name in reversed(call.variables):
-            self.write(replace(instr, op=Op.STORE, arg=("fast", name)), None, around)
+            self.write(instr.changed(op=Op.STORE, arg=("fast", name)), None, around)

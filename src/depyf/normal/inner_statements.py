@@ -28,7 +28,7 @@ class InnerStatements:
                 self._into[each].add(index)
             for each in following[:-1] if instr.handler is not None else following:
                 backwards[each].append(index)
-            if instr.op is Op.RETURN:
+            if instr.op in (Op.RETURN, Op.RERAISE):  # the end of a handler has a ``finally`` body before it
                 backwards[count].append(index)
         self._behind = immediate_dominators(backwards, count)
         self._added = frozenset(self._nobody_wrote())
@@ -59,7 +59,7 @@ class InnerStatements:
         return sorted(result)
 
     def members(self, segment: Segment) -> Optional[FrozenSet[int]]:
-        """Return the operations of ``segment``; ``None`` if it is no statement."""
+        """Return the operations of ``segment``; ``None`` if it is not a statement."""
         start, end, guard = segment
         base = self._depths.get(start)
         outside = set(self._targets(guard))
@@ -77,7 +77,7 @@ class InnerStatements:
         if any(not self._into[index] <= seen for index in seen if index != start):
             return None
         if any(self._bound.get(index, index) not in seen for index in seen):
-            return None  # part of an except clause with a name is no try statement
+            return None  # part of an except clause with a name, not a try statement
         return frozenset(seen) if seen else None
 
     def _from(self, start: int, handler: Optional[Handler], whole: FrozenSet[int], end: int) -> Optional[Segment]:

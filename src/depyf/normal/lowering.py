@@ -8,16 +8,18 @@ same for all versions: resolve jumps, attach handlers, drop unreachable operatio
 from __future__ import annotations
 
 import importlib
-from typing import Dict, List, Optional, Tuple
+from dataclasses import replace
+from functools import lru_cache
+from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code
-from depyf.bytecode.instructions import Decoded, ExceptionRange, decode
+from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction, decode
 from depyf.bytecode.opcode_table import Version
 from depyf.normal.conventions import check_conventions
-from depyf.normal.draft import Dialect, Draft, IndexOf, Lowering
+from depyf.normal.draft import Dialect, Draft, IndexOf, Lowering, Source, Template
 from depyf.normal.inlined import InlinedCode
-from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
-from depyf.normal.stack_check import stack_depths
+from depyf.normal.ops import Handler, Instr, NormalCode
+from depyf.normal.stack_check import checked_depths
 
 
 def lower(code: Code) -> NormalCode:
@@ -26,25 +28,38 @@ def lower(code: Code) -> NormalCode:
     Raises ``ValueError`` when the bytecode is malformed and ``NotImplementedError`` for an unsupported version.
     """
     if isinstance(code, InlinedCode):
-        return NormalCode(code, code.ops, dialect_of(code.version).copies_loop_tests)
+        dialect = dialect_of(code.version)
+        return NormalCode(
+            code,
+            code.ops,
+            dialect.copies_loop_tests,
+            threads_tests=dialect.threads_tests,
+            threads_operands=dialect.threads_operands,
+        )
     decoded = decode(code)
     check_conventions(decoded)
     dialect = dialect_of(decoded.version)
     lowering = _draft(decoded, dialect)
     drafts = lowering.drafts
-    for step in dialect.steps:
-        drafts = step(drafts)
+    for step, needed in dialect.steps:
+        if needed is None or not needed.isdisjoint(decoded.names):
+            drafts = step(drafts)
     normal = NormalCode(
         code,
-        _resolve(code, drafts),
+        _resolve(drafts),
         dialect.copies_loop_tests,
         dialect.forgets_behind_jumps,
         tuple(lowering.idle),
+        dialect.threads_tests,
+        dialect.threads_operands,
     )
-    stack_depths(normal)  # raises where the stack is used as no compiler would
-    return normal
+    depths = checked_depths(normal)  # raises where the stack is used as no compiler would
+    if -1 not in depths:
+        return normal
+    return replace(normal, ops=_only(normal.ops, [index for index, depth in enumerate(depths) if depth >= 0]))
 
 
+@lru_cache(maxsize=None)
 def dialect_of(version: Version) -> Dialect:
     """Return the dialect of CPython ``version``. Raises ``NotImplementedError`` for an unsupported one."""
     try:
@@ -57,81 +72,114 @@ def dialect_of(version: Version) -> Dialect:
 
 def _draft(decoded: Decoded, dialect: Dialect) -> Lowering:
     lowering = Lowering(decoded)
-    ranges = sorted(decoded.exceptions, key=lambda entry: entry.start)
-    position = 0
-    inherited: Optional[ExceptionRange] = None
-    for lowering.index, instruction in enumerate(decoded.instructions):
-        rule = dialect.rules.get(instruction.name)
-        if rule is None:
-            raise ValueError(
-                f"{decoded.code.co_name}: no rule for {instruction.name} at offset {instruction.offset} "
-                f"(CPython {decoded.version[0]}.{decoded.version[1]})"
-            )
-        while position < len(ranges) and ranges[position].end <= instruction.offset:
-            position += 1
-        covering = ranges[position] if position < len(ranges) and ranges[position].start <= instruction.offset else None
-        handler = inherited if lowering.left_to_next else covering
-        lowering.left_to_next = False
-        try:
-            made = rule(lowering, instruction)
-        except IndexError:  # rules look up names, constants and variables by the argument
-            raise ValueError(
-                f"{decoded.code.co_name}: {instruction.name} at offset {instruction.offset} has the argument "
-                f"{instruction.arg}, which stands for nothing"
-            ) from None
-        if not made and instruction.span is not None:
-            lowering.idle.append(instruction.span)
-        for draft in made:
-            draft.offset, draft.span, draft.handler = instruction.offset, instruction.span, handler
-            lowering.drafts.append(draft)
-        inherited = covering
+    rules, drafts, tables = dialect.rules, lowering.drafts, lowering.tables
+    handlers = _Handlers(decoded.exceptions) if decoded.exceptions else None
+    handler: Optional[Handler] = None
+    instruction = None
+    try:
+        for index, instruction in enumerate(decoded.instructions):
+            offset, _, name, number, target, span = instruction
+            if handlers is not None:
+                handler = handlers.of(offset, inherited=lowering.left_to_next)
+                lowering.left_to_next = False
+            rule = rules[name]
+            if isinstance(rule, Template):
+                op, source, arg = rule
+                if source is not Source.GIVEN:
+                    if source is Source.VARIABLES:
+                        op, arg = (tables.get(arg) or lowering.table_of(arg))[number]
+                    elif source is Source.TABLE:
+                        arg = (tables.get(arg) or lowering.table_of(arg))[number]
+                    else:
+                        arg = number if source is Source.OWN else (arg, number)
+                drafts.append(Draft(op, arg, offset, span, target, handler))
+            elif rule is not None:
+                lowering.index = index
+                for draft in rule(lowering, instruction):
+                    draft.offset, draft.span, draft.handler = offset, span, handler
+                    drafts.append(draft)
+            elif name == "NOP" and span is not None:
+                lowering.index = index
+                if not _is_compared_none(lowering):
+                    lowering.idle.append(span)
+    except (IndexError, KeyError) as error:  # rules look up names, constants and variables by the argument
+        assert instruction is not None
+        _refuse(decoded, instruction, error)
     return lowering
 
 
-def _resolve(code: Code, drafts: List[Draft]) -> Tuple[Instr, ...]:
-    """Resolve byte offsets to indices; keep only reachable operations."""
+def _is_compared_none(lowering: Lowering) -> bool:
+    """Return whether a NOP is the ``None`` of ``a is None`` on a line of its own, which the jump compares with."""
+    following = lowering.neighbour(1)
+    return following.startswith("POP_JUMP") and following.endswith("NONE")
+
+
+def _refuse(decoded: Decoded, instruction: Instruction, error: LookupError) -> NoReturn:
+    place = f"{instruction.name} at offset {instruction.offset}"
+    if isinstance(error, IndexError):
+        raise ValueError(
+            f"{decoded.code.co_name}: {place} has the argument {instruction.arg}, which is out of range"
+        ) from None
+    version = ".".join(map(str, decoded.version))
+    raise ValueError(f"{decoded.code.co_name}: no rule for {place} (CPython {version})") from None
+
+
+class _Handlers:
+    """The handlers of instructions, which are looked up in order. Targets are byte offsets."""
+
+    def __init__(self, entries: Sequence[ExceptionRange]) -> None:
+        self._entries = sorted(entries, key=lambda entry: entry.start)
+        known: Dict[Tuple[int, int, bool], Handler] = {}
+        keys = [(entry.target, entry.depth, entry.lasti) for entry in self._entries]
+        self._handlers = [known.setdefault(key, Handler(*key)) for key in keys]
+        self._position = 0
+        self._before: Optional[Handler] = None
+
+    def of(self, offset: int, *, inherited: bool) -> Optional[Handler]:
+        """Return the handler of the instruction at ``offset``, or of the one before it."""
+        entries, position = self._entries, self._position
+        while position < len(entries) and entries[position].end <= offset:
+            position += 1
+        self._position = position
+        before, self._before = self._before, None
+        if position < len(entries) and entries[position].start <= offset:
+            self._before = self._handlers[position]
+        return before if inherited else self._before
+
+
+def _resolve(drafts: List[Draft]) -> Tuple[Instr, ...]:
+    """Resolve byte offsets to indices. The drafts become the operations."""
+    jumps = [draft for draft in drafts if draft.target is not None]
+    guarded = [draft for draft in drafts if draft.handler is not None]
     index_of = IndexOf(drafts)
-    reached = _reachable(code, drafts, index_of)
-    new_index: Dict[int, int] = {}
-    for index in range(len(drafts)):
-        if index in reached:
-            new_index[index] = len(new_index)
+    for draft in jumps:
+        assert draft.target is not None
+        draft.target = index_of(draft.target)
     handlers: Dict[Tuple[int, int, bool], Handler] = {}
-    ops: List[Instr] = []
-    for index, draft in enumerate(drafts):
-        if index not in reached:
-            continue
-        handler = None
-        if draft.handler is not None:
+    entry: Optional[Handler] = None
+    handler: Optional[Handler] = None
+    for draft in guarded:
+        if draft.handler is not entry:
             entry = draft.handler
+            assert entry is not None
             key = entry.target, entry.depth, entry.lasti
-            if key not in handlers:
-                handlers[key] = Handler(new_index[index_of(entry.target)], entry.depth, entry.lasti)
-            handler = handlers[key]
-        target = None if draft.target is None else new_index[index_of(draft.target)]
-        ops.append(Instr(draft.op, draft.arg, draft.offset, draft.span, target, handler))
-    return tuple(ops)
+            handler = handlers.get(key)
+            if handler is None:
+                handler = handlers[key] = Handler(index_of(entry.target), entry.depth, entry.lasti)
+        draft.handler = handler
+    return tuple(drafts)
 
 
-def _reachable(code: Code, drafts: List[Draft], index_of: IndexOf) -> set[int]:
-    seen: set[int] = set()
-    todo = [0]
-    while todo:
-        index = todo.pop()
-        while index not in seen:
-            if index >= len(drafts):
-                raise ValueError(f"{code.co_name}: control runs off the end of the bytecode")
-            seen.add(index)
-            draft = drafts[index]
-            if not isinstance(draft.op, Op):
-                raise ValueError(
-                    f"{code.co_name}: {draft.op} at offset {draft.offset} stands outside its usual pattern"
-                )
-            if draft.target is not None:
-                todo.append(index_of(draft.target))
-            if draft.handler is not None:
-                todo.append(index_of(draft.handler.target))
-            if draft.op in ENDS:
-                break
-            index += 1
-    return seen
+def _only(ops: Tuple[Instr, ...], kept: Sequence[int]) -> Tuple[Instr, ...]:
+    """Return the operations with the indices ``kept``; control reaches no others."""
+    new_index = dict(zip(kept, range(len(kept))))
+    handlers: Dict[Optional[Handler], Optional[Handler]] = {None: None}
+    found: List[Instr] = []
+    for index in kept:
+        instr = ops[index]
+        handler = instr.handler
+        if handler is not None and handler not in handlers:
+            handlers[handler] = Handler(new_index[handler.target], handler.depth, handler.lasti)
+        target = None if instr.target is None else new_index[instr.target]
+        found.append(Instr(instr.op, instr.arg, instr.offset, instr.span, target, handlers[handler]))
+    return tuple(found)

@@ -11,8 +11,8 @@ import inspect
 from typing import Union
 
 from depyf.bytecode.code import Code
+from depyf.errors import DecompilationError
 from depyf.normal.ops import NormalCode, Op
-from depyf.result import DecompilationError
 
 
 class Mode(enum.Enum):
@@ -32,15 +32,9 @@ def mode_of(normal: NormalCode) -> Mode:
     """Return the mode that produces such bytecode; ``EXEC`` where all of them do."""
     if not is_module(normal.code):
         return Mode.EXEC
-    if any(instr.op is Op.PRINT for instr in normal.ops):
+    if Op.PRINT in normal.kinds:
         return Mode.SINGLE
-    targets = {instr.target for instr in normal.ops}
-    for index, instr in enumerate(normal.ops):
-        if instr.op is Op.RETURN:
-            before = normal.ops[index - 1]
-            if before.op is not Op.CONST or before.arg is not None or index in targets:
-                return Mode.EVAL
-    return Mode.EXEC
+    return Mode.EVAL if normal.returns_value else Mode.EXEC
 
 
 def has_returns(normal: NormalCode) -> bool:
@@ -61,5 +55,5 @@ def in_mode(tree: ast.Module, mode: Mode) -> Union[ast.Module, ast.Expression, a
     if mode is Mode.EXEC:
         return tree
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
-        raise DecompilationError("an expression was compiled, and the source holds statements")
+        raise DecompilationError("an expression was compiled, but the source has statements")
     return ast.Expression(tree.body[0].value)

@@ -109,18 +109,18 @@ Matching
 
 from __future__ import annotations
 
-import enum
-from typing import Any, Optional, Tuple
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, FrozenSet, Optional, Tuple, TypeVar, Union
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.lines import Span
 from depyf.quick_dataclass import dataclass
+from depyf.quick_enum import Enum
 
 
-class Op(enum.Enum):
-    """The operations; the module's docstring says what each does to the stack."""
-
-    __hash__ = object.__hash__  # that of enumerations is written in Python, and several times slower
+class Op(Enum):
+    """The operations; the module's docstring has the stack effect of each."""
 
     CONST = "const"
     NULL = "null"
@@ -220,7 +220,6 @@ SILENT = frozenset(
 """Operations that can neither raise nor run foreign code (STORE to "fast" and "deref" are silent too;
 the finalizer of a value that POP or STORE drops is ignored here)."""
 
-
 COPY_STRIDE = 1 << 26
 
 
@@ -240,17 +239,49 @@ class Handler:
     lasti: bool
 
 
-@dataclass(frozen=True)
+_Operation = TypeVar("_Operation", bound="Instr")
+
+
 class Instr:
     """One operation. ``target`` is an index into ``NormalCode.ops``; ``offset`` is its position in the bytecode,
-    ``span`` that in the source."""
+    ``span`` that in the source. It is not changed once it is in normal form. (Not a dataclass, since there are more of
+    these than of anything else.)"""
+
+    __slots__ = ("arg", "handler", "offset", "op", "span", "target")
 
     op: Op
     arg: Any
-    offset: int
-    span: Optional[Span]
-    target: Optional[int] = None
-    handler: Optional[Handler] = None
+
+    def __init__(
+        self,
+        op: Union[Op, str],
+        arg: object = None,
+        offset: int = -1,
+        span: Optional[Span] = None,
+        target: Optional[int] = None,
+        handler: Optional[Handler] = None,
+    ) -> None:
+        self.op = op  # type: ignore[assignment]
+        self.arg = arg
+        self.offset = offset
+        self.span = span
+        self.target = target
+        self.handler = handler
+
+    def __eq__(self, other: object) -> bool:
+        return self.__class__ is other.__class__ and _fields(self) == _fields(other)
+
+    def __hash__(self) -> int:
+        return hash((self.op, self.offset, self.target))
+
+    def changed(self: _Operation, **fields: object) -> _Operation:
+        """Return a copy with other values of some fields."""
+        made = object.__new__(self.__class__)
+        made.op, made.arg, made.offset = self.op, self.arg, self.offset
+        made.span, made.target, made.handler = self.span, self.target, self.handler
+        for name, value in fields.items():
+            setattr(made, name, value)
+        return made
 
     @property
     def line(self) -> Optional[int]:
@@ -264,14 +295,19 @@ class Instr:
         return f"{self.op.name}{arg}{target}{handler}"
 
 
+_fields = attrgetter(*Instr.__slots__)
+
+
 @dataclass(frozen=True)
 class NormalCode:
-    """A code object in normal form. Unreachable operations are gone; ``code`` is the object it was made from.
+    """A code object in normal form.
 
-    ``copies_loop_tests``: this version's compiler emits the test of a ``while`` loop at its top and at its bottom.
-    ``forgets_behind_jumps``: a jump out of ``except E as name`` pops the exception before it deletes the name, and the
-    end of the clause after that.
-    ``idle``: the locations of instructions without effect, such as ``pass``.
+    Unreachable operations are removed; ``code`` is the object it was made from. ``copies_loop_tests``: this version's
+    compiler emits the test of a ``while`` loop at its top and at its bottom. ``forgets_behind_jumps``: a jump out of
+    ``except E as name`` pops the exception before it deletes the name, and the end of the clause after that.
+    ``threads_tests``: a test of a value skips the next test of the same value; ``threads_operands``: if it is in an
+    operand that the next one tests. ``idle``: the locations of instructions
+    without effect, such as ``pass``.
     """
 
     code: Code
@@ -279,6 +315,24 @@ class NormalCode:
     copies_loop_tests: bool = False
     forgets_behind_jumps: bool = False
     idle: Tuple[Span, ...] = ()
+    threads_tests: bool = False
+    threads_operands: bool = False
+
+    @cached_property
+    def kinds(self) -> FrozenSet[Op]:
+        """The operations that occur: most steps look for a few that most code has not."""
+        return frozenset([instr.op for instr in self.ops])
+
+    @cached_property
+    def returns_value(self) -> bool:
+        """Whether a value other than a constant None is returned, or None on several paths."""
+        targets = {instr.target for instr in self.ops}
+        for index, instr in enumerate(self.ops):
+            if instr.op is Op.RETURN:
+                before = self.ops[index - 1]
+                if before.op is not Op.CONST or before.arg is not None or index in targets:
+                    return True
+        return False
 
     def listing(self) -> str:
         """Return the operations, one per line, for debugging the decompiler."""

@@ -7,7 +7,6 @@ functions into its constants; the bytecode of the function shows whether it only
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import FunctionType
 from typing import List, Optional
 
@@ -34,7 +33,7 @@ def undo_rotations(drafts: List[Draft]) -> List[Draft]:
             result.append(drafts[index])
             index += 1
         else:
-            result += [replace(call[0], op=Op.SWAP, arg=depth) for depth in swaps_between(range(len(order)), order)]
+            result += [call[0].changed(op=Op.SWAP, arg=depth) for depth in swaps_between(range(len(order)), order)]
             index += len(call)
     return result
 

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 from depyf.bytecode.instructions import Instruction
-from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.draft import Draft, Lowering, MakeTable, Rule, Source, Template
 from depyf.normal.ops import Op
 
 CONVERSIONS = ("", "s", "r", "a")
 """The conversions of formatted values, in the order of their numbers."""
 
 
-def nothing(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return []
+def simple(op: Union[Op, str], arg: object = None) -> Rule:
+    return Template(op, Source.GIVEN, arg)
 
 
-def simple(op: Any, arg: Any = None) -> Rule:
-    return lambda lowering, ins: [Draft(op, arg)]
+def with_arg(op: Union[Op, str]) -> Rule:
+    return Template(op, Source.OWN)
 
 
-def with_arg(op: Any) -> Rule:
-    return lambda lowering, ins: [Draft(op, ins.arg)]
+def kind_arg(op: Op, kind: str) -> Rule:
+    return Template(op, Source.KIND, kind)
+
+
+def from_table(op: Union[Op, str], make: MakeTable) -> Rule:
+    return Template(op, Source.TABLE, make)
 
 
 def named(op: Op) -> Rule:
-    return lambda lowering, ins: [Draft(op, lowering.code.co_names[ins.arg])]
+    return from_table(op, _names)
 
 
 def scoped(op: Op, scope: str) -> Rule:
-    return lambda lowering, ins: [Draft(op, (scope, lowering.code.co_names[ins.arg]))]
+    return from_table(op, SCOPED_NAMES[scope])
 
 
 def branch(kind: str) -> Rule:
-    return lambda lowering, ins: [Draft(Op.BRANCH, kind, ins.target)]
+    return Template(Op.BRANCH, Source.GIVEN, kind)
+
+
+def _names(lowering: Lowering) -> Sequence[str]:
+    return lowering.code.co_names
+
+
+def _constants(lowering: Lowering) -> Sequence[object]:
+    return lowering.code.co_consts
+
+
+def global_names(lowering: Lowering) -> Sequence[Tuple[str, str]]:
+    return [("global", name) for name in lowering.code.co_names]
+
+
+def _names_in_namespace(lowering: Lowering) -> Sequence[Tuple[str, str]]:
+    return [("name", name) for name in lowering.code.co_names]
+
+
+SCOPED_NAMES = {"global": global_names, "name": _names_in_namespace}
 
 
 def branch_or_pop(kind: str) -> Rule:
-    return lambda lowering, ins: [Draft(Op.COPY, 1), Draft(Op.BRANCH, kind, ins.target), Draft(Op.POP)]
+    return lambda lowering, ins: [Draft(Op.COPY, 1), Draft(Op.BRANCH, kind, target=ins.target), Draft(Op.POP)]
 
 
 def load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -49,8 +72,8 @@ def format_value(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.FORMAT, (CONVERSIONS[ins.arg & 3], bool(ins.arg & 4)))]
 
 
-def build(kind: str, count: Optional[int] = None) -> Rule:
-    return lambda lowering, ins: [Draft(Op.BUILD, (kind, ins.arg if count is None else count))]
+def build(kind: str) -> Rule:
+    return kind_arg(Op.BUILD, kind)
 
 
 def build_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -59,12 +82,7 @@ def build_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.BUILD, ("slice", ins.arg))]
 
 
-def kind_arg(op: Op, kind: str) -> Rule:
-    return lambda lowering, ins: [Draft(op, (kind, ins.arg))]
-
-
-def jump(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.JUMP, None, ins.target)]
+JUMP = Template(Op.JUMP)
 
 
 def import_name(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -99,14 +117,13 @@ def keyword_names(names: object, ins: Instruction) -> Tuple[str, ...]:
     raise ValueError(f"the call at offset {ins.offset} has no names for its keywords")
 
 
-def load_const(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CONST, lowering.code.co_consts[ins.arg])]
+LOAD_CONST = from_table(Op.CONST, _constants)
 
 
 COMMON: Dict[str, Rule] = {
-    "NOP": nothing,
+    "NOP": None,
     "POP_TOP": simple(Op.POP),
-    "LOAD_CONST": load_const,
+    "LOAD_CONST": LOAD_CONST,
     "LOAD_BUILD_CLASS": simple(Op.SPECIAL, "__build_class__"),
     "STORE_GLOBAL": scoped(Op.STORE, "global"),
     "DELETE_GLOBAL": scoped(Op.DELETE, "global"),
@@ -136,8 +153,8 @@ COMMON: Dict[str, Rule] = {
     "SETUP_ANNOTATIONS": simple(Op.SETUP_ANNOTATIONS),
     "GET_ITER": simple(Op.ITER),
     "GET_AITER": simple(Op.AITER),
-    "FOR_ITER": lambda lowering, ins: [Draft(Op.FOR, False, ins.target)],
-    "JUMP_FORWARD": jump,
+    "FOR_ITER": simple(Op.FOR, False),
+    "JUMP_FORWARD": JUMP,
     "RETURN_VALUE": simple(Op.RETURN),
     "RAISE_VARARGS": with_arg(Op.RAISE),
 }

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Optional, Tuple
 
-from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft, IndexOf
 from depyf.normal.effects import effect
-from depyf.normal.ops import ENDS, Op
+from depyf.normal.ops import ENDS, Handler, Op
 
 SECOND_SLOT = "SECOND_SLOT"
 
@@ -63,13 +62,13 @@ class _Walk:
             self.before[index] = stack
             self.todo.append(index)
         elif self.before[index] != stack:
-            raise ValueError(f"the stack at offset {self.drafts[index].offset} depends on where control comes from")
+            raise ValueError(f"the stack at offset {self.drafts[index].offset} depends on the path to it")
 
     def _step(self, index: int, stack: List[bool]) -> Optional[List[bool]]:
         """Return the stack after the draft at ``index``; None if control never continues there."""
         draft = self.drafts[index]
         handler = self._handler(draft, stack)
-        self.after[index] = [replace(made, handler=handler) for made in self._rewritten(draft, stack)]
+        self.after[index] = [made.changed(handler=handler) for made in self._rewritten(draft, stack)]
         if draft.target is not None:
             left = stack
             if draft.op is Op.FOR:
@@ -79,7 +78,7 @@ class _Walk:
             self._goes_to(self.index_of(draft.target), tuple(left))
         return None if draft.op in ENDS else stack
 
-    def _handler(self, draft: Draft, stack: List[bool]) -> Optional[ExceptionRange]:
+    def _handler(self, draft: Draft, stack: List[bool]) -> Optional[Handler]:
         entry = draft.handler
         if entry is None:
             return None
@@ -94,14 +93,14 @@ class _Walk:
             stack.append(False)
             return []
         if not isinstance(op, Op):
-            raise ValueError(f"{op} at offset {draft.offset} stands outside its usual pattern")
+            raise ValueError(f"{op} at offset {draft.offset} is outside of its usual pattern")
         if op in (Op.SWAP, Op.COPY) and not 0 < arg <= len(stack):
             raise ValueError(f"{op} at offset {draft.offset} looks below the stack")
         if op is Op.SWAP:
             return self._swap(draft, stack)
         if op is Op.COPY:
             stack.append(stack[-arg])
-            return [replace(draft, arg=sum(stack[-arg - 1 : -1]))] if stack[-1] else []
+            return [draft.changed(arg=sum(stack[-arg - 1 : -1]))] if stack[-1] else []
         if op is Op.POP:
             return [draft] if stack.pop() else []
         if op in (Op.FOR, Op.WITH_EXCEPT):  # they do not pop what they read
@@ -111,14 +110,14 @@ class _Walk:
             kind, depth = arg
             taken = effect(op, arg)[0] - depth
             self._pop(draft, stack, taken)
-            return [replace(draft, arg=(kind, sum(stack[-depth:])))]
+            return [draft.changed(arg=(kind, sum(stack[-depth:])))]
         if op is Op.CALL and len(stack) > arg[0] and not stack[-arg[0] - 1]:
             # The exit method; its other slot is where a NULL may be.
             count, names, _ = arg
             self._pop(draft, stack, count)
             del stack[-2:]
             stack.append(True)
-            return [replace(draft, arg=(count, names, ""))]
+            return [draft.changed(arg=(count, names, ""))]
         taken, left = effect(op, arg)
         self._pop(draft, stack, taken)
         stack.extend([True] * left)
@@ -126,7 +125,7 @@ class _Walk:
 
     def _pop(self, draft: Draft, stack: List[bool], count: int) -> None:
         if count > len(stack) or not all(stack[len(stack) - count :]):
-            raise ValueError(f"{draft.op} at offset {draft.offset} takes what is no value of its own")
+            raise ValueError(f"{draft.op} at offset {draft.offset} pops the second slot of a value")
         del stack[len(stack) - count :]
 
     def _swap(self, draft: Draft, stack: List[bool]) -> List[Draft]:
@@ -142,5 +141,5 @@ class _Walk:
             if place == len(now) - 1:
                 place = next(index for index, slot in enumerate(now) if slot != wanted[index])
             now[place], now[-1] = now[-1], now[place]
-            made.append(replace(draft, arg=len(now) - place))
+            made.append(draft.changed(arg=len(now) - place))
         return made

@@ -55,7 +55,7 @@ def with_one_end(normal: NormalCode) -> NormalCode:
     ]
     groups: List[List[Instr]] = [[instr] for instr in ops]
     for index in ends[:-1]:
-        groups[index] = [replace(ops[index], op=Op.JUMP, arg=None, target=ends[-1])]
+        groups[index] = [ops[index].changed(op=Op.JUMP, arg=None, target=ends[-1])]
     return replace(normal, ops=_reached(groups))
 
 
@@ -63,12 +63,12 @@ def with_holes(normal: NormalCode, holes: Iterable[Tuple[Segment, str]]) -> Norm
     """Return ``normal`` with each segment replaced by a call of a global name."""
     ops: List[List[Instr]] = [[instr] for instr in normal.ops]
     for (start, end, handler), name in holes:
-        first = replace(normal.ops[start], handler=handler)
+        first = normal.ops[start].changed(handler=handler)
         call = [
-            replace(first, op=Op.LOAD, arg=("name", name), target=None),
-            replace(first, op=Op.CALL, arg=(0, (), ""), target=None),
-            replace(first, op=Op.POP, arg=None, target=None),
-            replace(first, op=Op.JUMP, arg=None, target=end),
+            first.changed(op=Op.LOAD, arg=("name", name), target=None),
+            first.changed(op=Op.CALL, arg=(0, (), ""), target=None),
+            first.changed(op=Op.POP, arg=None, target=None),
+            first.changed(op=Op.JUMP, arg=None, target=end),
         ]
         ops[start] = call
     return replace(normal, ops=_reached(ops))
@@ -102,7 +102,7 @@ def _reached(groups: Sequence[List[Instr]]) -> Tuple[Instr, ...]:
         for instr in groups[index]:
             target = None if instr.target is None else new_index[instr.target]
             handler = instr.handler and replace(instr.handler, target=new_index[instr.handler.target])
-            result.append(replace(instr, target=target, handler=handler))
+            result.append(instr.changed(target=target, handler=handler))
     return tuple(result)
 
 

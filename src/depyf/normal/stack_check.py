@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
-from depyf.normal.effects import effect
-from depyf.normal.ops import ENDS, Instr, NormalCode, Op
+from depyf.normal.effects import FIXED, effect
+from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 
+_GOES = ENDS | {Op.BRANCH, Op.FOR}
 _LOOK_BELOW = frozenset({Op.COPY, Op.SWAP, Op.ADD, Op.UPDATE})
 
 
@@ -16,48 +17,72 @@ def _counts_from(instr: Instr) -> int:
 
 
 def stack_depths(code: NormalCode) -> Dict[int, int]:
-    """Return the stack depth before each operation.
+    """Return the stack depth before each operation that control reaches. Raises ``ValueError`` as ``checked_depths``
+    does."""
+    return {index: depth for index, depth in enumerate(checked_depths(code)) if depth >= 0}
 
-    Every operation has enough operands on the stack, and the same depth on all paths to it: the interpreter assumes
-    that, and so do the layers above. Raises ``ValueError`` where it is not so.
+
+def checked_depths(code: NormalCode) -> List[int]:
+    """Return the stack depth before each operation; -1 for those that control does not reach.
+
+    Every one has enough operands on the stack, and the same depth on all paths to it: the interpreter assumes that, and
+    so do the layers above. Raises ``ValueError`` where it is not so.
     """
-    name, ops = code.code.co_name, code.ops
-    depths: Dict[int, int] = {}
+    name, ops, count = code.code.co_name, code.ops, len(code.ops)
+    depths = [-1] * count
     todo: List[Tuple[int, int]] = [(0, 0)]
+    entered: Optional[Handler] = None
     while todo:
-        index, depth = todo.pop()
-        while index not in depths:
+        start, depth = todo.pop()
+        for index in range(start, count):
+            if depths[index] >= 0:
+                if depths[index] != depth:
+                    raise ValueError(
+                        f"{name}: the stack holds {depths[index]} values or {depth} at offset {ops[index].offset}, "
+                        "depending on the path to it"
+                    )
+                break
             depths[index] = depth
             instr = ops[index]
-            taken, left = effect(instr.op, instr.arg)
-            if depth < taken or (instr.op in _LOOK_BELOW and _counts_from(instr) < 1):
-                raise ValueError(
-                    f"{name}: {instr.op.value} at offset {instr.offset} takes {taken} values from a stack of {depth}"
-                )
-            if left > taken + len(ops):
-                raise ValueError(
-                    f"{name}: {instr.op.value} at offset {instr.offset} leaves {left} values, and there are only "
-                    f"{len(ops)} operations to take them"
-                )
-            handler = instr.handler
+            op, handler = instr.op, instr.handler
+            taken, left = FIXED.get(op) or _checked_effect(name, instr, depth, count)
+            if depth < taken:
+                raise _underflow(name, instr, taken, depth)
             if handler is not None:
                 if handler.depth > depth:
                     raise ValueError(
                         f"{name}: the handler of exceptions at offset {instr.offset} keeps {handler.depth} values of a "
                         f"stack of {depth}"
                     )
-                todo.append((handler.target, handler.depth + handler.lasti + 1))
+                if handler is not entered:
+                    entered = handler
+                    todo.append((handler.target, handler.depth + handler.lasti + 1))
             depth += left - taken
-            if instr.target is not None:
-                # An exhausted for loop has popped its iterator, and pushes no value.
-                todo.append((instr.target, depth - 2 if instr.op is Op.FOR else depth))
-            if instr.op in ENDS:
-                break
-            index += 1
+            if op in _GOES:
+                if instr.target is not None:
+                    # An exhausted for loop has popped its iterator, and pushes no value.
+                    todo.append((instr.target, depth - 2 if op is Op.FOR else depth))
+                if op in ENDS:
+                    break
         else:
-            if depths[index] != depth:
-                raise ValueError(
-                    f"{name}: the stack holds {depths[index]} values or {depth} at offset {ops[index].offset}, "
-                    "depending on where control comes from"
-                )
+            raise ValueError(f"{name}: control reaches the end of the bytecode without a return")
     return depths
+
+
+def _checked_effect(name: str, instr: Instr, depth: int, most: int) -> Tuple[int, int]:
+    """Return how many values an operation takes and leaves, by its argument, which no compiler may have made."""
+    if instr.op.__class__ is not Op:  # a helper name of a dialect, which one of its steps removes
+        raise ValueError(f"{name}: {instr.op} at offset {instr.offset} is outside of its usual pattern")
+    taken, left = effect(instr.op, instr.arg)
+    if instr.op in _LOOK_BELOW and _counts_from(instr) < 1:
+        raise _underflow(name, instr, taken, depth)
+    if depth >= taken and left > taken + most:
+        raise ValueError(
+            f"{name}: {instr.op.value} at offset {instr.offset} leaves {left} values, and there are only "
+            f"{most} operations to take them"
+        )
+    return taken, left
+
+
+def _underflow(name: str, instr: Instr, taken: int, depth: int) -> ValueError:
+    return ValueError(f"{name}: {instr.op.value} at offset {instr.offset} pops {taken} values from a stack of {depth}")

@@ -10,12 +10,10 @@ inverted branches  ->  covered by the handler of the code before them
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import replace
 from typing import Dict, List, Optional, Set, Tuple
 
-from depyf.bytecode.instructions import ExceptionRange
 from depyf.normal.draft import Draft
-from depyf.normal.ops import Op
+from depyf.normal.ops import Handler, Op
 from depyf.normal.slots import SECOND_SLOT
 
 LOAD_SPECIAL = "LOAD_SPECIAL"
@@ -29,8 +27,8 @@ CLEANUP = (Op.COPY, Op.POP_EXC, Op.RERAISE)
 
 
 def join_with_entries(drafts: List[Draft]) -> List[Draft]:
-    """3.14: ``COPY 1; LOAD_SPECIAL __exit__; SWAP 2; SWAP 3; LOAD_SPECIAL __enter__; CALL`` is WITH. The exit method
-    and the object that it is called on stay below the result of the call."""
+    """Merge ``COPY 1; LOAD_SPECIAL __exit__; SWAP 2; SWAP 3; LOAD_SPECIAL __enter__; CALL`` (3.14) into WITH. The exit
+    method and the object that it is called on stay below the result of the call."""
     targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
@@ -44,9 +42,9 @@ def join_with_entries(drafts: List[Draft]) -> List[Draft]:
             index += 1
         else:
             first = entry[0]
-            result.append(replace(first, op=op, arg=None))
-            result.append(replace(first, op=SECOND_SLOT, arg=None))
-            result.append(replace(first, op=Op.SWAP, arg=2))
+            result.append(first.changed(op=op, arg=None))
+            result.append(first.changed(op=SECOND_SLOT, arg=None))
+            result.append(first.changed(op=Op.SWAP, arg=2))
             index += len(entry)
     return result
 
@@ -59,19 +57,16 @@ _WITH_ENTRIES: Dict[Tuple[object, ...], Op] = {
 
 
 def join_send_loops(drafts: List[Draft]) -> List[Draft]:
-    """``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` is one YIELD_FROM.
-
-    Since 3.12 the loop ends in an END_SEND, which the operation includes, and exceptions from ``throw`` are handled by
-    a CLEANUP_THROW elsewhere, which is unreachable once the YIELD_VALUE is gone. Code that differs from that in any
-    jump is no such loop.
-    """
+    """Merge ``1: SEND 2; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT 1; 2:`` into one YIELD_FROM. Since 3.12 the
+    loop ends in an END_SEND, which the operation includes, and exceptions from ``throw`` are handled by a CLEANUP_THROW
+    elsewhere, which is unreachable without the YIELD_VALUE. Code with any other jump is not such a loop."""
     position = {draft.offset: index for index, draft in enumerate(drafts)}
     targets = _targets(drafts)
     result: List[Draft] = []
     index = 0
     while index < len(drafts):
         if drafts[index].op == SEND and _is_send_loop(drafts, index, targets, position):
-            result.append(replace(drafts[index], op=Op.YIELD_FROM, arg=None, target=None))
+            result.append(drafts[index].changed(op=Op.YIELD_FROM, arg=None, target=None))
             index += 3
             while index < len(drafts) and drafts[index].op in (END_SEND, CLEANUP_THROW):
                 index += 1
@@ -97,7 +92,7 @@ def _is_send_loop(drafts: List[Draft], index: int, targets: List[int], position:
     if index + 3 >= len(drafts):
         return False
     send, sent, jump, behind = drafts[index : index + 4]
-    if behind.op == CLEANUP_THROW:  # that of this loop, which continues behind itself
+    if behind.op == CLEANUP_THROW:  # that of this loop, which continues after itself
         (behind,) = drafts[index + 4 : index + 5] or [behind]
     if sent.op is not Op.YIELD or jump.op is not Op.JUMP or jump.target is None or send.target is None:
         return False
@@ -136,7 +131,7 @@ def join_async_for(drafts: List[Draft]) -> List[Draft]:
                 and _is_joined(draft, waits[1], targets)
             ):
                 exhausted = drafts[end + 1].offset
-                result.append(replace(draft, op=Op.FOR, arg=True, target=exhausted, handler=drafts[end].handler))
+                result.append(draft.changed(op=Op.FOR, arg=True, target=exhausted, handler=drafts[end].handler))
                 index += 3
                 continue
         result.append(draft)
@@ -150,8 +145,8 @@ def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
     for index in range(len(drafts) - 1, -1, -1):
         position[drafts[index].offset] = index
 
-    def outer(entry: Optional[ExceptionRange]) -> Optional[ExceptionRange]:
-        seen: Set[ExceptionRange] = set()
+    def outer(entry: Optional[Handler]) -> Optional[Handler]:
+        seen: Set[Handler] = set()
         while entry is not None:
             start = position.get(entry.target)
             if start is None or entry in seen:
@@ -163,28 +158,23 @@ def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
             entry = pattern[2].handler
         return entry
 
-    known: Dict[ExceptionRange, Optional[ExceptionRange]] = {}
-    result = []
-    for draft in drafts:
-        if draft.handler is None:
-            result.append(draft)
-            continue
-        if draft.handler not in known:
-            known[draft.handler] = outer(draft.handler)
-        result.append(replace(draft, handler=known[draft.handler]))
-    return result
+    known = {handler: outer(handler) for handler in {draft.handler for draft in drafts}}
+    if any(handler is not found for handler, found in known.items()):
+        for draft in drafts:
+            draft.handler = known[draft.handler]
+    return drafts
 
 
 def skip_stop_iteration_handlers(drafts: List[Draft]) -> List[Draft]:
-    """3.12: skip the handler ``CALL_INTRINSIC_1 STOPITERATION_ERROR; RERAISE`` of generators. It does what the
-    interpreter did before: every generator has it, so the normal form leaves it out."""
+    """Skip the handler ``CALL_INTRINSIC_1 STOPITERATION_ERROR; RERAISE`` of generators (3.12). It does what the
+    interpreter did before: every generator has it, so the normal form omits it."""
     handlers = {
         draft.offset
         for draft, behind in zip(drafts, drafts[1:])
         if draft.op == STOP_ITERATION and behind.op is Op.RERAISE
     }
     return [
-        replace(draft, handler=None) if draft.handler is not None and draft.handler.target in handlers else draft
+        draft.changed(handler=None) if draft.handler is not None and draft.handler.target in handlers else draft
         for draft in drafts
     ]
 
@@ -193,21 +183,26 @@ _TRUTHS = frozenset({Op.IS, Op.IN, Op.CHECK_EXC, Op.MATCH_MAPPING, Op.MATCH_SEQU
 
 
 def guard_turned_branches(drafts: List[Draft]) -> List[Draft]:
-    """3.12: a branch back to the head of a loop is inverted, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and the
-    exception table omits the jump, since 3.13 the branch as well. The jump belongs to the branch, and the branch to
-    the code before it, if that makes a bool: testing another value may raise, and then the table is right."""
+    """Cover inverted branches by the handler of the code before them.
+
+    Since 3.12 a branch back to a loop header is inverted, ``POP_JUMP_IF_TRUE 1; JUMP_BACKWARD loop; 1:``, and the
+    exception table omits the jump, since 3.13 the branch as well. The jump belongs to the branch, and the branch to the
+    code before it, if that pushes a bool: testing another value may raise, and then the table is right.
+    """
     result = list(drafts)
-    for index in range(1, len(drafts) - 2):
+    for index in [index for index, draft in enumerate(drafts) if draft.op is Op.BRANCH]:
+        if not 0 < index < len(drafts) - 2:
+            continue
         branch, jump = drafts[index : index + 2]
         if (
-            branch.op is Op.BRANCH
-            and jump.op is Op.JUMP
-            and branch.target == drafts[index + 2].offset
+            jump.op is Op.JUMP
+            and branch.target is not None
+            and jump.offset < branch.target <= drafts[index + 2].offset  # there may be a NOP, of a ``continue``
             and jump.target is not None
             and jump.target < jump.offset
         ):
             before = drafts[index - 1]
             silent = branch.arg in ("none", "not none") or (before.op, before.arg) == (Op.UNARY, "not")
             handler = before.handler if silent or before.op in _TRUTHS else branch.handler
-            result[index], result[index + 1] = replace(branch, handler=handler), replace(jump, handler=handler)
+            result[index], result[index + 1] = branch.changed(handler=handler), jump.changed(handler=handler)
     return result

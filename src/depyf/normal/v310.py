@@ -8,7 +8,7 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v39
 from depyf.normal.draft import Draft, Lowering, Rule
 from depyf.normal.ops import Op
-from depyf.normal.rules import nothing, simple
+from depyf.normal.rules import simple
 from depyf.normal.v38 import rotate
 
 
@@ -17,7 +17,7 @@ def _match(op: Op) -> Rule:
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
         if lowering.neighbour(1) != "POP_JUMP_IF_FALSE":
-            raise ValueError(f"{lowering.code.co_name}: nothing tests whether it matches at offset {ins.offset}")
+            raise ValueError(f"{lowering.code.co_name}: the result of the match is not tested at offset {ins.offset}")
         arg = ins.arg if op is Op.MATCH_CLASS else None
         return [Draft(op, arg), Draft(Op.COPY, 1), Draft(Op.CONST, None), Draft(Op.IS, True)]
 
@@ -25,13 +25,13 @@ def _match(op: Op) -> Rule:
 
 
 def _copy_dict_without_keys(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """``subject keys -> subject rest``."""
+    """Lower ``subject keys -> subject rest``."""
     return [Draft(Op.COPY, 2), Draft(Op.SWAP, 2), Draft(Op.INTRINSIC, ("COPY_DICT_WITHOUT_KEYS", 2))]
 
 
 DIALECT = v39.DIALECT.changed(
     {
-        "GEN_START": nothing,
+        "GEN_START": None,
         "ROT_N": lambda lowering, ins: rotate(ins.arg),
         "MATCH_CLASS": _match(Op.MATCH_CLASS),
         "MATCH_KEYS": _match(Op.MATCH_KEYS),

@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Dict, List
+from functools import lru_cache
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.instructions import Instruction
-from depyf.normal.draft import Dialect, Draft, Lowering, Rule
+from depyf.normal.draft import Dialect, Draft, Lowering, Rule, Source, Step, Template
 from depyf.normal.ops import Op
 from depyf.normal.rules import (
     COMMON,
+    JUMP,
     branch,
     branch_or_pop,
     build,
     format_value,
-    jump,
+    from_table,
+    global_names,
     keyword_names,
     kind_arg,
     load_method,
     named,
-    nothing,
     simple,
     with_arg,
 )
 from depyf.normal.undo import ANEXT, END_ASYNC_FOR, SEND, join_async_for, join_send_loops, skip_cleanup_handlers
 
 
-def deref(op: Op, scope: str) -> Rule:
-    return lambda lowering, ins: [Draft(op, (scope, lowering.locals_plus[ins.arg]))]
+def slots(scope: str) -> Callable[[Lowering], Sequence[Tuple[str, str]]]:
+    """Return the maker of the table of variables by slot."""
+    return lambda lowering: [(scope, name) for name in lowering.locals_plus]
 
 
-def fast(op: Op) -> Rule:
-    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
-        name = lowering.locals_plus[ins.arg]
-        if not lowering.is_cell(ins.arg):
-            return [Draft(op, ("fast", name))]
-        if op is Op.LOAD:  # LOAD_CLOSURE and LOAD_FAST do the same: they push the cell itself
-            return [Draft(Op.CLOSURE, name)]
-        if op is Op.STORE:
-            return [Draft(op, ("cell", name))]
+def loads(lowering: Lowering) -> Sequence[Tuple[Op, object]]:
+    """Return the loads of all slots. LOAD_CLOSURE and LOAD_FAST do the same: of a cell they push the cell itself."""
+    return [
+        (Op.CLOSURE, name) if lowering.is_cell(index) else (Op.LOAD, ("fast", name))
+        for index, name in enumerate(lowering.locals_plus)
+    ]
+
+
+def stores(lowering: Lowering) -> Sequence[Tuple[Op, object]]:
+    """Return the stores to all slots."""
+    return [
+        (Op.STORE, ("cell" if lowering.is_cell(index) else "fast", name))
+        for index, name in enumerate(lowering.locals_plus)
+    ]
+
+
+LOAD_FAST = Template(Op.LOAD, Source.VARIABLES, loads)
+STORE_FAST = Template(Op.STORE, Source.VARIABLES, stores)
+
+
+def _delete_fast(lowering: Lowering, ins: Instruction) -> List[Draft]:
+    name = lowering.locals_plus[ins.arg]
+    if lowering.is_cell(ins.arg):
         raise ValueError(f"{lowering.code.co_name}: {ins.name} deletes the cell of {name!r} at offset {ins.offset}")
+    return [Draft(Op.DELETE, ("fast", name))]
 
-    return rule
+
+_deref, _classderef = slots("deref"), slots("classderef")
 
 
 def _load_global(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    load = Draft(Op.LOAD, ("global", lowering.code.co_names[ins.arg >> 1]))
+    load = Draft(Op.LOAD, lowering.table_of(global_names)[ins.arg >> 1])
     return [Draft(Op.NULL), load] if ins.arg & 1 else [load]
 
 
@@ -61,15 +80,25 @@ def call_ex(null: str) -> Rule:
     return lambda lowering, ins: [Draft(Op.CALL_EX, (bool(ins.arg & 1), null))]
 
 
-def binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    symbol = lowering.table.binary_operators[ins.arg]
-    if symbol.endswith("="):
-        return [Draft(Op.INPLACE, symbol[:-1])]
-    return [Draft(Op.BINARY, symbol)]
+def _binary_operators(lowering: Lowering) -> Sequence[Tuple[Op, Optional[str]]]:
+    return _operations(tuple(lowering.table.binary_operators))
 
 
-def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg])]
+@lru_cache(maxsize=None)
+def _operations(symbols: Tuple[str, ...]) -> Sequence[Tuple[Op, Optional[str]]]:
+    return [
+        (Op.SUBSCR, None)
+        if symbol == "[]"
+        else (Op.INPLACE, symbol[:-1])
+        if symbol.endswith("=")
+        else (Op.BINARY, symbol)
+        for symbol in symbols
+    ]
+
+
+def compare_operators(lowering: Lowering) -> Sequence[str]:
+    operators: Sequence[str] = lowering.table.compare_operators
+    return operators
 
 
 def _return_generator(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -79,30 +108,30 @@ def _return_generator(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 _RULES: Dict[str, Rule] = {
     **COMMON,
-    "CACHE": nothing,
-    "RESUME": nothing,
-    "PRECALL": nothing,
-    "MAKE_CELL": nothing,
-    "COPY_FREE_VARS": nothing,
-    "GEN_START": nothing,
-    "ASYNC_GEN_WRAP": nothing,
+    "CACHE": None,
+    "RESUME": None,
+    "PRECALL": None,
+    "MAKE_CELL": None,
+    "COPY_FREE_VARS": None,
+    "GEN_START": None,
+    "ASYNC_GEN_WRAP": None,
     "RETURN_GENERATOR": _return_generator,
     "PUSH_NULL": simple(Op.NULL),
     "COPY": with_arg(Op.COPY),
     "SWAP": with_arg(Op.SWAP),
-    "LOAD_FAST": fast(Op.LOAD),
-    "STORE_FAST": fast(Op.STORE),
-    "DELETE_FAST": fast(Op.DELETE),
-    "LOAD_CLOSURE": fast(Op.LOAD),
-    "LOAD_DEREF": deref(Op.LOAD, "deref"),
-    "LOAD_CLASSDEREF": deref(Op.LOAD, "classderef"),
-    "STORE_DEREF": deref(Op.STORE, "deref"),
-    "DELETE_DEREF": deref(Op.DELETE, "deref"),
+    "LOAD_FAST": LOAD_FAST,
+    "STORE_FAST": STORE_FAST,
+    "DELETE_FAST": _delete_fast,
+    "LOAD_CLOSURE": LOAD_FAST,
+    "LOAD_DEREF": from_table(Op.LOAD, _deref),
+    "LOAD_CLASSDEREF": from_table(Op.LOAD, _classderef),
+    "STORE_DEREF": from_table(Op.STORE, _deref),
+    "DELETE_DEREF": from_table(Op.DELETE, _deref),
     "LOAD_GLOBAL": _load_global,
     "LOAD_ASSERTION_ERROR": simple(Op.SPECIAL, "AssertionError"),
     "UNARY_POSITIVE": simple(Op.UNARY, "+"),
-    "BINARY_OP": binary_op,
-    "COMPARE_OP": _compare,
+    "BINARY_OP": Template(Op.BINARY, Source.VARIABLES, _binary_operators),
+    "COMPARE_OP": from_table(Op.COMPARE, compare_operators),
     "IS_OP": lambda lowering, ins: [Draft(Op.IS, bool(ins.arg))],
     "CONTAINS_OP": lambda lowering, ins: [Draft(Op.IN, bool(ins.arg))],
     "BINARY_SUBSCR": simple(Op.SUBSCR),
@@ -124,10 +153,10 @@ _RULES: Dict[str, Rule] = {
     "GET_ANEXT": simple(ANEXT),
     "END_ASYNC_FOR": simple(END_ASYNC_FOR),
     "GET_AWAITABLE": with_arg(Op.AWAITABLE),
-    "SEND": lambda lowering, ins: [Draft(SEND, None, ins.target)],
+    "SEND": simple(SEND),
     "YIELD_VALUE": simple(Op.YIELD),
-    "JUMP_BACKWARD": jump,
-    "JUMP_BACKWARD_NO_INTERRUPT": jump,
+    "JUMP_BACKWARD": JUMP,
+    "JUMP_BACKWARD_NO_INTERRUPT": JUMP,
     "POP_JUMP_FORWARD_IF_TRUE": branch("true"),
     "POP_JUMP_BACKWARD_IF_TRUE": branch("true"),
     "POP_JUMP_FORWARD_IF_FALSE": branch("false"),
@@ -155,4 +184,8 @@ _RULES: Dict[str, Rule] = {
     "PRINT_EXPR": simple(Op.PRINT),
 }
 
-DIALECT = Dialect(_RULES, (join_send_loops, join_async_for, skip_cleanup_handlers), copies_loop_tests=True)
+SEND_LOOPS = Step(join_send_loops, frozenset({"SEND"}))
+ASYNC_LOOPS = Step(join_async_for, frozenset({"GET_ANEXT"}))
+CLEANUP_HANDLERS = Step(skip_cleanup_handlers, frozenset({"POP_EXCEPT"}))
+
+DIALECT = Dialect(_RULES, (SEND_LOOPS, ASYNC_LOOPS, CLEANUP_HANDLERS), copies_loop_tests=True, threads_operands=True)

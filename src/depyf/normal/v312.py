@@ -6,17 +6,14 @@ from typing import Dict, List
 
 from depyf.bytecode.instructions import Instruction
 from depyf.normal import v311
-from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.draft import Draft, Lowering, Rule, Step
 from depyf.normal.ops import Op
-from depyf.normal.rules import branch, load_const, nothing, simple
+from depyf.normal.rules import branch, simple
 from depyf.normal.undo import (
     CLEANUP_THROW,
     END_SEND,
     STOP_ITERATION,
     guard_turned_branches,
-    join_async_for,
-    join_send_loops,
-    skip_cleanup_handlers,
     skip_stop_iteration_handlers,
 )
 
@@ -32,7 +29,7 @@ def _unary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
     name = lowering.table.unary_intrinsics[ins.arg]
     if name == "ASYNC_GEN_WRAP":
         return []
-    if name in _STATEMENTS:  # they push None, which the POP_TOP behind them pops
+    if name in _STATEMENTS:  # they push None, which the next POP_TOP pops
         return [Draft(_STATEMENTS[name]), Draft(Op.CONST, None)]
     known = _UNARY_INTRINSICS.get(name)
     return [Draft(known.op, known.arg) if known is not None else Draft(Op.INTRINSIC, (name, 1))]
@@ -44,14 +41,15 @@ def _binary_intrinsic(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """With the low bit: ``obj -> method self`` or ``obj -> NULL attribute``; both call the same: always the second."""
+    """Lower a load: with the low bit ``obj -> method self`` or ``obj -> NULL attribute``. The calls are equivalent, so
+    always the second."""
     attribute = Draft(Op.ATTR, lowering.code.co_names[ins.arg >> 1])
     return [Draft(Op.NULL), Draft(Op.SWAP, 2), attribute] if ins.arg & 1 else [attribute]
 
 
 def load_super_attr(method: List[Draft]) -> Rule:
-    """``super class self -> attribute``: bit 0 for a method call (which ``method`` prepares), bit 1 if ``super`` was
-    called with arguments; without them it still gets the operands in the bytecode."""
+    """Lower ``super class self -> attribute``: bit 0 is set for a method call (which ``method`` prepares), bit 1 if
+    ``super`` was called with arguments; without them the bytecode has the operands, too."""
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
         loaded = [Draft(Op.SUPER_ATTR, (lowering.code.co_names[ins.arg >> 2], bool(ins.arg & 2)))]
@@ -86,7 +84,7 @@ def _store_slice(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _return_const(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [*load_const(lowering, ins), Draft(Op.RETURN)]
+    return [Draft(Op.CONST, lowering.code.co_consts[ins.arg]), Draft(Op.RETURN)]
 
 
 def _load_from_dict_or_deref(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -98,27 +96,32 @@ def _load_from_dict_or_globals(lowering: Lowering, ins: Instruction) -> List[Dra
 
 
 def _load_from_namespace(lowering: Lowering, ins: Instruction, otherwise: str, name: str) -> List[Draft]:
-    """Class bodies look names up in their own namespace first, and so do the scopes of type parameters and annotations
-    in them: these have it in a cell."""
+    """Lower a lookup in the namespace of a class first, as in class bodies and in their scopes of type parameters and
+    annotations, which have the namespace in a cell."""
     if lowering.drafts and lowering.drafts[-1].op is Op.LOAD:
         if lowering.take_previous(Op.LOAD, ins).arg != ("deref", "__classdict__"):
-            raise ValueError(f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} looks into no class")
+            raise ValueError(
+                f"{lowering.code.co_name}: {ins.name} at offset {ins.offset} does not look up a name in a class"
+            )
         return [Draft(Op.LOAD, (f"body{otherwise}", name))]
     lowering.take_previous(Op.NAMESPACE, ins)
     return [Draft(Op.LOAD, ("classderef" if otherwise == "deref" else "name", name))]
 
 
+TURNED_BRANCHES = Step(guard_turned_branches, frozenset({"JUMP_BACKWARD"}))
+STOP_ITERATIONS = Step(skip_stop_iteration_handlers, frozenset({"CALL_INTRINSIC_1"}))
+
 DIALECT = v311.DIALECT.changed(
     {
-        "END_FOR": nothing,  # FOR_ITER jumps over it
-        "INTERPRETER_EXIT": nothing,
+        "END_FOR": None,  # FOR_ITER jumps over it
+        "INTERPRETER_EXIT": None,
         "END_SEND": simple(END_SEND),
         "CLEANUP_THROW": simple(CLEANUP_THROW),
         "CALL_INTRINSIC_1": _unary_intrinsic,
         "CALL_INTRINSIC_2": _binary_intrinsic,
         "LOAD_ATTR": _load_attr,
         "LOAD_SUPER_ATTR": load_super_attr([Draft(Op.NULL), Draft(Op.SWAP, 2)]),
-        "LOAD_FAST_CHECK": v311.fast(Op.LOAD),
+        "LOAD_FAST_CHECK": v311.LOAD_FAST,
         "LOAD_FAST_AND_CLEAR": _load_fast_and_clear,
         "MAKE_CELL": _make_cell,
         "LOAD_LOCALS": simple(Op.NAMESPACE),
@@ -154,11 +157,6 @@ DIALECT = v311.DIALECT.changed(
         "PRINT_EXPR",
         "UNARY_POSITIVE",
     ],
-    steps=(
-        guard_turned_branches,
-        join_send_loops,
-        join_async_for,
-        skip_cleanup_handlers,
-        skip_stop_iteration_handlers,
-    ),
+    steps=(TURNED_BRANCHES, v311.SEND_LOOPS, v311.ASYNC_LOOPS, v311.CLEANUP_HANDLERS, STOP_ITERATIONS),
+    threads_operands=False,
 )

@@ -6,10 +6,10 @@ from typing import List
 
 from depyf.bytecode.instructions import Instruction
 from depyf.normal import v312
-from depyf.normal.draft import Draft, Lowering, Rule
+from depyf.normal.draft import Draft, Lowering, Rule, Template
 from depyf.normal.ops import Op
-from depyf.normal.rules import CONVERSIONS, call_with_names, simple
-from depyf.normal.v311 import call_ex, fast
+from depyf.normal.rules import CONVERSIONS, call_with_names, global_names, simple
+from depyf.normal.v311 import call_ex, loads, stores
 from depyf.normal.v312 import load_super_attr
 
 _TRUTH_TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT")
@@ -19,22 +19,23 @@ _NOT_BEFORE = {8: 31, 4: 23, 16: 23, 2: 3, 1: 1}
 
 
 def pair(first: Op, second: Op) -> Rule:
-    """Superinstructions: two instructions on local variables, with four bits of argument each."""
-    one, other = fast(first), fast(second)
+    """Return the rule of a superinstruction: two instructions on local variables, with four bits of argument each."""
+    one, other = (loads if op is Op.LOAD else stores for op in (first, second))
 
     def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
-        return [*one(lowering, ins._replace(arg=ins.arg >> 4)), *other(lowering, ins._replace(arg=ins.arg & 15))]
+        return [Draft(*lowering.table_of(one)[ins.arg >> 4]), Draft(*lowering.table_of(other)[ins.arg & 15])]
 
     return rule
 
 
 def _load_global(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    load = Draft(Op.LOAD, ("global", lowering.code.co_names[ins.arg >> 1]))
+    load = Draft(Op.LOAD, lowering.table_of(global_names)[ins.arg >> 1])
     return [load, Draft(Op.NULL)] if ins.arg & 1 else [load]
 
 
 def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """With the low bit: ``obj -> method self`` or ``obj -> attribute NULL``; both call the same: always the second."""
+    """Lower a load: with the low bit ``obj -> method self`` or ``obj -> attribute NULL``. The calls are equivalent, so
+    always the second."""
     attribute = Draft(Op.ATTR, lowering.code.co_names[ins.arg >> 1])
     return [attribute, Draft(Op.NULL)] if ins.arg & 1 else [attribute]
 
@@ -48,19 +49,22 @@ def _call_kw(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _to_bool(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The operations behind it test the truth of any value; ``not not x`` has none."""
+    """Drop it before operations that test the truth of any value; without one it is ``not not x``."""
     if lowering.neighbour(1) in _TRUTH_TESTS:
         lowering.left_to_next = True
         return []
     return [Draft(Op.UNARY, "not"), Draft(Op.UNARY, "not")]
 
 
-def _truth(rule: Rule) -> Rule:
+def _truth(known: Rule) -> Rule:
     """Mark the result as a bool: a test of it can't raise, and may be outside of the ``try`` around this."""
 
     def truth(lowering: Lowering, ins: Instruction) -> List[Draft]:
         lowering.left_to_next = lowering.neighbour(1) in _TRUTH_TESTS
-        return rule(lowering, ins)
+        if isinstance(known, Template):
+            return [Draft(known.op, known.arg)]
+        assert known is not None
+        return known(lowering, ins)
 
     return truth
 
@@ -96,7 +100,7 @@ def _set_function_attribute(lowering: Lowering, ins: Instruction) -> List[Draft]
 
 
 def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """FOR_ITER jumps over END_FOR and the POP_TOP behind it; the FOR of the normal form pops the iterator."""
+    """Drop it after END_FOR: FOR_ITER skips both, and the FOR of the normal form pops the iterator."""
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
 
 

@@ -5,25 +5,12 @@ from __future__ import annotations
 from typing import List
 
 from depyf.bytecode.instructions import Instruction
-from depyf.normal import v313
-from depyf.normal.draft import Draft, Lowering
+from depyf.normal import v311, v312, v313
+from depyf.normal.draft import Draft, Lowering, Step
 from depyf.normal.ops import Op
-from depyf.normal.rules import CONVERSIONS, nothing, simple
+from depyf.normal.rules import CONVERSIONS, simple, with_arg
 from depyf.normal.slots import forget_second_slots
-from depyf.normal.undo import (
-    LOAD_SPECIAL,
-    guard_turned_branches,
-    join_async_for,
-    join_send_loops,
-    join_with_entries,
-    skip_cleanup_handlers,
-    skip_stop_iteration_handlers,
-)
-from depyf.normal.v311 import binary_op, fast
-
-
-def _load_small_int(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CONST, ins.arg)]
+from depyf.normal.undo import LOAD_SPECIAL, join_with_entries
 
 
 def _load_common_constant(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -37,12 +24,6 @@ def _load_special(lowering: Lowering, ins: Instruction) -> List[Draft]:
 def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """Drop it behind END_FOR, the exit of FOR_ITER: the FOR of the normal form has popped the iterator."""
     return [] if lowering.neighbour(-1) == "END_FOR" else [Draft(Op.POP)]
-
-
-def _binary_op(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    if lowering.table.binary_operators[ins.arg] == "[]":
-        return [Draft(Op.SUBSCR)]
-    return binary_op(lowering, ins)
 
 
 def _call_function_ex(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -62,15 +43,14 @@ def _build_interpolation(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 DIALECT = v313.DIALECT.changed(
     {
-        "NOT_TAKEN": nothing,
-        "LOAD_FAST_BORROW": fast(Op.LOAD),
+        "NOT_TAKEN": None,
+        "LOAD_FAST_BORROW": v311.LOAD_FAST,
         "LOAD_FAST_BORROW_LOAD_FAST_BORROW": v313.pair(Op.LOAD, Op.LOAD),
-        "LOAD_SMALL_INT": _load_small_int,
+        "LOAD_SMALL_INT": with_arg(Op.CONST),
         "LOAD_COMMON_CONSTANT": _load_common_constant,
         "LOAD_SPECIAL": _load_special,
         "POP_ITER": _pop_iter,
         "POP_TOP": simple(Op.POP),
-        "BINARY_OP": _binary_op,
         "CALL_FUNCTION_EX": _call_function_ex,
         "BUILD_INTERPOLATION": _build_interpolation,
         "BUILD_TEMPLATE": simple(Op.TEMPLATE),
@@ -84,13 +64,14 @@ DIALECT = v313.DIALECT.changed(
         "RETURN_CONST",
     ],
     steps=(
-        guard_turned_branches,
-        join_with_entries,
-        join_send_loops,
-        join_async_for,
-        skip_cleanup_handlers,
-        skip_stop_iteration_handlers,
-        forget_second_slots,
+        v312.TURNED_BRANCHES,
+        Step(join_with_entries, frozenset({"LOAD_SPECIAL"})),
+        v311.SEND_LOOPS,
+        v311.ASYNC_LOOPS,
+        v311.CLEANUP_HANDLERS,
+        v312.STOP_ITERATIONS,
+        Step(forget_second_slots),
     ),
     copies_loop_tests=False,
+    threads_tests=True,
 )

@@ -13,7 +13,6 @@ from depyf.bytecode.instructions import Instruction
 from depyf.normal import v314
 from depyf.normal.draft import Draft, Lowering
 from depyf.normal.ops import Op
-from depyf.normal.rules import nothing
 from depyf.normal.slots import SECOND_SLOT
 
 _LAZINESS = ("", "lazy", "eager")
@@ -47,8 +46,8 @@ def _pop_iter(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _pop_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """RETURN_GENERATOR is now between the iterator of a generator expression and its loop; the value that the first
-    ``send`` pushes is popped at once."""
+    """Drop it after RETURN_GENERATOR, which is now between the iterator of a generator expression and its loop. It pops
+    the value that the first ``send`` pushes."""
     return [] if lowering.neighbour(-1) == "RETURN_GENERATOR" else [Draft(Op.POP)]
 
 
@@ -63,7 +62,7 @@ DIALECT = v314.DIALECT.changed(
         "PUSH_NULL": _push_null,
         "POP_ITER": _pop_iter,
         "IMPORT_NAME": _import_name,
-        "RETURN_GENERATOR": nothing,
+        "RETURN_GENERATOR": None,
         "POP_TOP": _pop_top,
     },
     without=["GET_YIELD_FROM_ITER"],

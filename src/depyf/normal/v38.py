@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Dict, List, Sequence, Tuple
 
 from depyf.bytecode.instructions import Instruction
 from depyf.normal.blocks import (
@@ -18,17 +18,18 @@ from depyf.normal.blocks import (
     WITH_CLEANUP_START,
     resolve_blocks,
 )
-from depyf.normal.draft import Dialect, Draft, Lowering, Rule
+from depyf.normal.draft import Dialect, Draft, Lowering, Rule, Source, Step, Template
 from depyf.normal.ops import Op
 from depyf.normal.rotations import undo_rotations
 from depyf.normal.rules import (
     COMMON,
+    JUMP,
     branch,
     branch_or_pop,
     build,
     call_with_names,
     format_value,
-    jump,
+    from_table,
     load_method,
     named,
     scoped,
@@ -45,27 +46,18 @@ _OPERATORS: Dict[str, str] = {
 
 
 def _fast(op: Op) -> Rule:
-    def rule(lowering: Lowering, ins: Instruction) -> List[Draft]:
-        name = lowering.locals[ins.arg]
-        if name in lowering.cells_and_free:
-            raise ValueError(
-                f"{lowering.code.co_name}: {ins.name} uses the slot of the cell {name!r} at offset {ins.offset}"
-            )
-        return [Draft(op, ("fast", name))]
-
-    return rule
+    return Template(op, Source.VARIABLES, lambda lowering: _slots(lowering, op))
 
 
-def _cell_name(lowering: Lowering, ins: Instruction) -> str:
-    return lowering.closure[ins.arg]
+def _slots(lowering: Lowering, op: Op) -> Sequence[Tuple[object, object]]:
+    """Return the operations on the slots of variables. Those of cells are not used, so that they get no operation."""
+    return [
+        ("FAST_CELL", name) if name in lowering.cells_and_free else (op, ("fast", name)) for name in lowering.locals
+    ]
 
 
 def _deref(op: Op, scope: str) -> Rule:
-    return lambda lowering, ins: [Draft(op, (scope, _cell_name(lowering, ins)))]
-
-
-def _closure(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.CLOSURE, _cell_name(lowering, ins))]
+    return from_table(op, lambda lowering: [(scope, name) for name in lowering.closure])
 
 
 def rotate(count: int) -> List[Draft]:
@@ -86,13 +78,14 @@ def _rot_three(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """Merge with DUP_TOP before it: a copy of the top goes below two values."""
     if lowering.neighbour(-1) == "DUP_TOP" and ins.offset not in lowering.targets:
         duplicate = lowering.drafts.pop()
-        lowering.drafts.append(Draft(Op.SWAP, 2, None, duplicate.offset, duplicate.span))
+        lowering.drafts.append(Draft(Op.SWAP, 2, duplicate.offset, duplicate.span))
         return [Draft(Op.COPY, 2)]
     return rotate(3)
 
 
 def _dup_top(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    """The exit function of a ``with`` is called with three None, two of which are copies here."""
+    """Push another None for the call of a ``with`` exit function, whose three None are one constant and two copies
+    here."""
     before = [lowering.neighbour(distance) for distance in (-2, -1)]
     behind = [lowering.neighbour(distance) for distance in (1, 2)]
     if (before[1] == "LOAD_CONST" and behind == ["DUP_TOP", "CALL_FUNCTION"]) or (
@@ -109,7 +102,7 @@ def _dup_top_two(lowering: Lowering, ins: Instruction) -> List[Draft]:
 
 
 def _setup_with(lowering: Lowering, ins: Instruction) -> List[Draft]:
-    return [Draft(Op.WITH), Draft(SETUP_WITH, None, ins.target)]
+    return [Draft(Op.WITH), Draft(SETUP_WITH, target=ins.target)]
 
 
 def _make_function(lowering: Lowering, ins: Instruction) -> List[Draft]:
@@ -152,10 +145,6 @@ def _compare(lowering: Lowering, ins: Instruction) -> List[Draft]:
     return [Draft(Op.COMPARE, symbol)]
 
 
-def _unpacked(kind: str) -> Rule:
-    return lambda lowering, ins: [Draft(Op.BUILD, (kind, ins.arg))]
-
-
 _RULES: Dict[str, Rule] = {
     **COMMON,
     **{f"BINARY_{name}": simple(Op.BINARY, symbol) for name, symbol in _OPERATORS.items()},
@@ -171,7 +160,7 @@ _RULES: Dict[str, Rule] = {
     "LOAD_FAST": _fast(Op.LOAD),
     "STORE_FAST": _fast(Op.STORE),
     "DELETE_FAST": _fast(Op.DELETE),
-    "LOAD_CLOSURE": _closure,
+    "LOAD_CLOSURE": from_table(Op.CLOSURE, lambda lowering: lowering.closure),
     "LOAD_DEREF": _deref(Op.LOAD, "deref"),
     "LOAD_CLASSDEREF": _deref(Op.LOAD, "classderef"),
     "STORE_DEREF": _deref(Op.STORE, "deref"),
@@ -185,12 +174,12 @@ _RULES: Dict[str, Rule] = {
     "CALL_FUNCTION_EX": _call_function_ex,
     "MAKE_FUNCTION": _make_function,
     "BUILD_CONST_KEY_MAP": build("const_key_map"),
-    "BUILD_TUPLE_UNPACK": _unpacked("tuple_of"),
-    "BUILD_LIST_UNPACK": _unpacked("list_of"),
-    "BUILD_SET_UNPACK": _unpacked("set_of"),
-    "BUILD_MAP_UNPACK": _unpacked("map_of"),
-    "BUILD_TUPLE_UNPACK_WITH_CALL": _unpacked("arguments_of"),
-    "BUILD_MAP_UNPACK_WITH_CALL": _unpacked("keywords_of"),
+    "BUILD_TUPLE_UNPACK": build("tuple_of"),
+    "BUILD_LIST_UNPACK": build("list_of"),
+    "BUILD_SET_UNPACK": build("set_of"),
+    "BUILD_MAP_UNPACK": build("map_of"),
+    "BUILD_TUPLE_UNPACK_WITH_CALL": build("arguments_of"),
+    "BUILD_MAP_UNPACK_WITH_CALL": build("keywords_of"),
     "FORMAT_VALUE": format_value,
     "IMPORT_STAR": simple(Op.IMPORT_STAR),
     "PRINT_EXPR": simple(Op.PRINT),
@@ -200,23 +189,33 @@ _RULES: Dict[str, Rule] = {
     "GET_AWAITABLE": _get_awaitable,
     "GET_ANEXT": simple(ANEXT),
     "END_ASYNC_FOR": simple(END_ASYNC_FOR),
-    "JUMP_ABSOLUTE": jump,
+    "JUMP_ABSOLUTE": JUMP,
     "POP_JUMP_IF_TRUE": branch("true"),
     "POP_JUMP_IF_FALSE": branch("false"),
     "JUMP_IF_TRUE_OR_POP": branch_or_pop("true"),
     "JUMP_IF_FALSE_OR_POP": branch_or_pop("false"),
-    "SETUP_FINALLY": lambda lowering, ins: [Draft(SETUP_FINALLY, None, ins.target)],
+    "SETUP_FINALLY": simple(SETUP_FINALLY),
     "SETUP_WITH": _setup_with,
-    "SETUP_ASYNC_WITH": lambda lowering, ins: [Draft(SETUP_WITH, None, ins.target)],
+    "SETUP_ASYNC_WITH": simple(SETUP_WITH),
     "BEFORE_ASYNC_WITH": simple(Op.ASYNC_WITH),
     "POP_BLOCK": simple(POP_BLOCK),
     "POP_EXCEPT": simple(Op.POP_EXC),
     "BEGIN_FINALLY": simple(BEGIN_FINALLY),
-    "CALL_FINALLY": lambda lowering, ins: [Draft(CALL_FINALLY, None, ins.target)],
+    "CALL_FINALLY": simple(CALL_FINALLY),
     "END_FINALLY": simple(END_FINALLY),
     "POP_FINALLY": with_arg(POP_FINALLY),
     "WITH_CLEANUP_START": simple(WITH_CLEANUP_START),
     "WITH_CLEANUP_FINISH": simple(WITH_CLEANUP_FINISH),
 }
 
-DIALECT = Dialect(_RULES, (resolve_blocks, join_async_for, undo_rotations), forgets_behind_jumps=True)
+_BLOCKS = frozenset(
+    {"SETUP_FINALLY", "SETUP_WITH", "SETUP_ASYNC_WITH", "POP_BLOCK", "END_FINALLY", "RERAISE", "JUMP_IF_NOT_EXC_MATCH"}
+)
+_LOOPS, _ROTATIONS = frozenset({"GET_ANEXT"}), frozenset({"CALL_FUNCTION_EX"})
+
+DIALECT = Dialect(
+    _RULES,
+    (Step(resolve_blocks, _BLOCKS), Step(join_async_for, _LOOPS), Step(undo_rotations, _ROTATIONS)),
+    forgets_behind_jumps=True,
+    threads_operands=True,
+)

@@ -6,20 +6,20 @@ from depyf.normal import v38
 from depyf.normal.blocks import EXC_MATCH, RERAISE
 from depyf.normal.draft import Draft
 from depyf.normal.ops import Op
-from depyf.normal.rules import kind_arg, simple
+from depyf.normal.rules import from_table, kind_arg, simple
 
 DIALECT = v38.DIALECT.changed(
     {
         "IS_OP": lambda lowering, ins: [Draft(Op.IS, bool(ins.arg))],
         "CONTAINS_OP": lambda lowering, ins: [Draft(Op.IN, bool(ins.arg))],
-        "COMPARE_OP": lambda lowering, ins: [Draft(Op.COMPARE, lowering.table.compare_operators[ins.arg])],
+        "COMPARE_OP": from_table(Op.COMPARE, lambda lowering: lowering.table.compare_operators),
         "LOAD_ASSERTION_ERROR": simple(Op.SPECIAL, "AssertionError"),
         "LIST_EXTEND": kind_arg(Op.UPDATE, "list"),
         "SET_UPDATE": kind_arg(Op.UPDATE, "set"),
         "DICT_UPDATE": kind_arg(Op.UPDATE, "map"),
         "DICT_MERGE": kind_arg(Op.UPDATE, "kwargs"),
         "LIST_TO_TUPLE": simple(Op.LIST_TO_TUPLE),
-        "JUMP_IF_NOT_EXC_MATCH": lambda lowering, ins: [Draft(EXC_MATCH, None, ins.target)],
+        "JUMP_IF_NOT_EXC_MATCH": simple(EXC_MATCH),
         "RERAISE": simple(RERAISE),
         "WITH_EXCEPT_START": simple(Op.WITH_EXCEPT),
     },

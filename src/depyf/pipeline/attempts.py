@@ -1,4 +1,4 @@
-"""One attempt: a code object written in some form, the text recompiled and compared with the original."""
+"""One attempt: a code object written in one form, the text recompiled and compared with the original."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import fix_missing_locations
+from depyf.bytecode.syntax_trees import walk
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
+from depyf.hints import Hints
 from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.inlined import InlinedCode
 from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, is_module, mode_of
-from depyf.normal.nesting import nesting
+from depyf.normal.nesting import bounds, nesting
 from depyf.normal.ops import NormalCode, Op
 from depyf.quick_dataclass import dataclass
-from depyf.result import Hints
 from depyf.source.compiling.placeholders import Placeholder, placeholders_of
 from depyf.source.compiling.scaffold import MAY_BE_AWAITED
 from depyf.source.compiling.to_code import Compiled, compile_source
-from depyf.source.deep_stack import reserve_stack
+from depyf.source.deep_stack import has_stack, needs_stack
 from depyf.source.definitions.function_objects import FunctionFacts
 from depyf.source.definitions.missing import Missing
 from depyf.source.definitions.nested import Definer
+from depyf.source.definitions.put_aside import put_aside, put_back
 from depyf.source.futures import ANNOTATIONS, imported_flags, needed_imports
+from depyf.source.inventory import Inventory, take_inventory
 from depyf.source.passes import simplify
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.placed_release import Places, delete_before
@@ -46,37 +48,35 @@ from depyf.source.source_text import SourceText
 from depyf.source.unfolded import keep_unfolded
 from depyf.source.written import as_written
 from depyf.structure.body_returns import without_returns
-from depyf.structure.dispatch import dispatch
-from depyf.structure.structurer import Unstructured, structure
+from depyf.structure.sequences import structure
+from depyf.structure.unstructured import Unstructured
 from depyf.verify import Comparison, Finding, compare, same_docstring
 
 
 class Form(enum.Enum):
-    """How the statements are written, most readable first."""
+    """The forms of the statements, most readable first."""
 
     WRITTEN = "written"
-    """As its author wrote it, as far as lines and columns of the instructions tell."""
+    """As its author wrote it, as far as the lines and columns of the instructions show."""
     READABLE = "readable"
-    """With the readability passes alone: columns may be those of another text."""
+    """With only the readability passes: columns may be those of another text."""
     PLAIN = "plain"
     """Without the readability passes."""
     DISPATCH = "dispatch"
-    """All jumps through a state variable, where no statement stands for them."""
+    """All jumps through a state variable, where they have no statement."""
 
 
 def forms() -> List[Form]:
-    """The forms to try.
-
-    ``DEPYF_REMOVE_TEMP=0`` in the environment leaves out the readability passes. In depyf 0.20 that kept its temporary
-    variables; here most of them are expressions from the start.
-    """
+    """Return the forms to try. ``DEPYF_REMOVE_TEMP=0`` in the environment omits the readability passes. In depyf 0.20
+    that kept its temporary variables; here most of them are expressions from the start."""
     raw = os.environ.get("DEPYF_REMOVE_TEMP", "1") == "0"
     return [Form.PLAIN, Form.DISPATCH] if raw else list(Form)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One form of the source, recompiled and compared. ``placeholders`` are what was put into the candidate."""
+    """One form of the source, recompiled and compared. ``placeholders`` are those of the candidate,
+    ``numbers`` those of the statements, where there is no proof (``placed_release``)."""
 
     source: SourceText
     candidate: CodeType
@@ -86,25 +86,24 @@ class Attempt:
 
 
 class Attempts:
-    """What is made of one code object: its source in the chosen form, recompiled and compared.
-
-    The attributes say how: ``form``, which functions are ``missing``, what is ``released`` and where (``places``).
-    """
+    """The attempts for one code object: its source in the chosen form, recompiled and compared. The attributes select
+    the form: ``form``, the ``missing`` functions, the ``released`` temporaries, the ``places`` of their deletions."""
 
     def __init__(self, code: Code, name: str, hints: Optional[Hints], facts: Optional[FunctionFacts]) -> None:
         self.code, self.name, self.facts = code, name, facts or FunctionFacts()
         self.filename = f"<decompiled {name}>"
         self.is_module = is_module(code)
         self.written_by_tool, self.hints = hints is not None, hints or Hints()
-        self.culprits: Set[int] = set()  # the ids of what no other form could prove
+        self.culprits: Set[int] = set()  # the ids of code objects that no other form could prove
         self.normal_forms: Dict[int, NormalCode] = {}  # by the id of a code object, which they hold
         self.missing: Optional[Missing] = None
-        self.holed: Set[int] = set()  # the ids of code objects that such statements were looked for in
+        self.holed: Set[int] = set()  # the ids of code objects that were searched for statements to omit
         self.places: Places = {}
-        self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and count as if they were
+        self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and are assumed to be
         self.form = Form.WRITTEN
         self.released: Set[str] = set()
-        self.unreleased: Optional[ast.Module] = None  # what the first attempt of a form printed, for the one behind it
+        self.unreleased: Optional[ast.Module] = None  # the tree of the first attempt of a form, for the next one
+        self.inventory: Optional[Inventory] = None  # of the tree before its statements were changed
         self.thorough = False
 
     def attempt(self) -> Attempt:
@@ -114,35 +113,50 @@ class Attempts:
         if not (self.released or self.places):
             self.unreleased = tree
         self._release(tree)
-        numbers = delete_before(tree, self.places)
-        fix_missing_locations(tree)
-        source = to_source(tree, mode_of(self.lowered(self.code)))
+        numbers = delete_before(tree, self.places) if self.places else []
+        inventory = None if self.released or self.places else self.inventory
+        source = to_source(tree, mode_of(self.lowered(self.code)), inventory)
         compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
-        return replace(self._compared(source, compiled), numbers=tuple(numbers))
+        attempt = self._compared(source, compiled)
+        if attempt.comparison.proved:
+            return attempt
+        return replace(attempt, numbers=tuple(numbers or delete_before(tree, {})))
 
     def _tree(self) -> ast.Module:
-        tree = ast.Module(self._body(), [])
-        fix_missing_locations(tree)
-        if self.form is not Form.PLAIN:
-            tree = simplify(tree)
-        if self.form is Form.WRITTEN:
-            tree = as_written(tree)
+        tree, self.inventory = ast.Module(self._body(), []), None
+        aside = put_aside(tree, self.culprits) if self.form is Form.PLAIN else []
+        if self.form is not Form.PLAIN or self._has_others():
+            inventory = take_inventory(tree)
+            tree = simplify(tree, inventory)
+            if self.form is Form.WRITTEN or self._has_others():
+                tree = as_written(tree, inventory.contents)
+            self.inventory = None if self.written_by_tool or aside else inventory
+        put_back(tree, aside)
         keep_unfolded(tree)
         self._name(tree)
         return tree
 
+    def _has_others(self) -> bool:
+        """Return whether only some of the functions can't be proved in a form that is more readable."""
+        return bool(self.culprits) and id(self.code) not in self.culprits
+
+    def _is_as_written(self, code: Code) -> bool:
+        """Return whether the form of ``code`` is its author's: that of all but those which can't be proved so."""
+        return self.form is Form.WRITTEN or (self._has_others() and id(code) not in self.culprits)
+
     def _compared(self, source: SourceText, compiled: Compiled) -> Attempt:
-        """What counts is the text alone. What can be proved only of the code that has constants and names put into it
-        is kept apart."""
+        """Compare the text alone; if that is not proved, the code with restored constants and names, and keep them
+        apart. Names that are restored where the text is proved as it is must be proved as well: ``compile_like`` gives
+        that code."""
         if not source.constants:
-            comparison = self._compare(compiled.alone)
-            if comparison.proved or not (source.names or compiled.given):
+            comparison, restored = self._compare(compiled.alone), bool(source.names or compiled.given)
+            if not restored or (comparison.proved and self._compare(compiled.code).proved):
                 return Attempt(source, compiled.alone, comparison)
         placeholders = placeholders_of(source.constants, source.names, compiled.given)
         return Attempt(source, compiled.code, self._compare(compiled.code), placeholders)
 
     def _name(self, tree: ast.Module) -> None:
-        """Name what is left of temporaries."""
+        """Name the remaining temporaries."""
         function = tree.body[-1] if tree.body else None
         if self.written_by_tool and isinstance(function, ast.FunctionDef):
             function.body = name_temporaries(
@@ -156,17 +170,17 @@ class Attempts:
     def _release(self, tree: ast.Module) -> None:
         """Delete temporaries where they would live too long."""
         if self.released:
-            for node in ast.walk(tree):
+            for node in walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     node.body = release(node.body, self.released, thorough=self.thorough)
 
     def assumptions(self, attempt: Attempt) -> Tuple[str, ...]:
-        """What the proof of ``attempt`` needs of the hints."""
+        """Return the assumptions that the proof of ``attempt`` takes from the hints."""
         candidate = attempt.candidate
         if not self.written_by_tool:
             return ()
         if attempt.comparison.finding is Finding.EXACT and same_docstring(self.code, candidate):
-            return ()  # the operations are the same, whatever the hints say
+            return ()  # the operations are the same, regardless of the hints
         unhinted = compare(
             self.code,
             candidate,
@@ -186,14 +200,17 @@ class Attempts:
         )
 
     def reserve_stack(self, code: Code, lowered: Dict[int, NormalCode]) -> None:
-        """Raise ``RecursionError`` before the work begins, if what is made of some code object will be too deep."""
+        """Raise ``RecursionError`` before the work starts, if the tree of some code object will be too deep."""
         try:
             if id(code) not in lowered:
                 lowered[id(code)] = lower(code)
-        except synchronous():  # refused where it is needed: in a module, one function may be missing
+        except synchronous():  # reported where it is needed: in a module, one function may be missing
             return
-        self.normal_forms[id(code)] = lowered[id(code)]
-        reserve_stack(nesting(lowered[id(code)]))
+        normal = self.normal_forms[id(code)] = lowered[id(code)]
+        if needs_stack(len(normal.ops)):  # hardly any tree has more levels than operations
+            least, most = bounds(normal)
+            if not has_stack(least) or not (has_stack(most) or has_stack(nesting(normal))):
+                raise RecursionError("the tree is nested deeper than the recursion limit allows")
         for constant in code.co_consts:
             if is_code(constant):
                 self.reserve_stack(constant, lowered)
@@ -227,7 +244,7 @@ class Attempts:
         return self.is_module and mode_of(self.lowered(self.code)) is Mode.EVAL
 
     def _lambda(self, definer: Definer, function: Function) -> ast.stmt:
-        """The lambda expression; a ``def`` where a tool has put statements into the code of one."""
+        """Return the lambda expression, or a ``def`` where a tool has put statements into the code of a lambda."""
         if self.form is not Form.DISPATCH:
             try:
                 return ast.Expr(definer.lambda_(function))
@@ -242,7 +259,7 @@ class Attempts:
             if code.co_name == "<lambda>" and len(statements) > 1:
                 statements = self._as_one_statement(code, normal) or statements
             return normal, statements
-        failure = Unstructured("a class or module would have to be left from inside of its statements")
+        failure = Unstructured("a class or module would need a return inside of its statements")
         for joined in (False, True):
             try:
                 statements = self._lifted_statements(code, normal, joined=joined)
@@ -256,7 +273,8 @@ class Attempts:
         raise failure
 
     def _as_one_statement(self, code: Code, normal: NormalCode) -> List[ast.stmt]:
-        """The statement of a lambda, where the same arm in several places was taken for arms that somebody wrote."""
+        """Return the statement of a lambda in which equal arms are copies of one; an empty list if it is not one
+        statement."""
         try:
             statements = self._lifted_statements(code, normal, one_statement=True)
         except synchronous(ValueError, NotImplementedError, Unstructured):
@@ -266,18 +284,18 @@ class Attempts:
     def _lifted_statements(
         self, code: Code, normal: NormalCode, *, joined: bool = False, one_statement: bool = False
     ) -> List[ast.stmt]:
-        """``joined``: all ways out of a class or module lead to one place, as no ``return`` can be written there.
-        ``one_statement``: all is one expression."""
+        """Return the structured statements of ``code``. ``joined``: all exits of a class or module are joined, since it
+        can't contain ``return``. ``one_statement``: the code is one expression."""
         flow = build(normal)
         flow.one_statement = one_statement
         undo_copies(flow)
         if joined:
             join_ends(flow)
         hints = self._hints_for(code)
-        lifted = lift(flow, hints, places=self.form is Form.WRITTEN)
+        lifted = lift(flow, hints, places=self._is_as_written(code))
         culprit = id(code) in self.culprits or not (self.culprits or self.missing)
         if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
-            statements = dispatch(lifted, flow)
+            statements = _dispatched(lifted, flow)
         else:
             statements = self._structured(lifted, flow, hints)
         result = drop_plumbing(statements, hints.droppable, lifted.temporaries)
@@ -289,7 +307,8 @@ class Attempts:
         return result
 
     def lowered(self, code: Code) -> NormalCode:
-        """The normal form of ``code``, made once: each form that is tried needs it, and so does the verifier."""
+        """Return the normal form of ``code``. It is cached: each form that is tried needs it, and so does the
+        verifier."""
         known = self.normal_forms.get(id(code))
         if known is None:
             known = self.normal_forms[id(code)] = lower(code)
@@ -299,14 +318,21 @@ class Attempts:
         try:
             return structure(lifted, flow)
         except Unstructured:
-            return dispatch(lift(flow, hints), flow)
+            return _dispatched(lift(flow, hints), flow)
 
     def _hints_for(self, code: Code) -> Hints:
         return self.hints if code is self.code else Hints()
 
 
+def _dispatched(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
+    """Return the statements as a dispatch loop, which hardly any code needs."""
+    from depyf.structure.dispatch import dispatch
+
+    return dispatch(lifted, flow)
+
+
 def _local_names(normal: NormalCode) -> Set[str]:
-    """The local variables that the bytecode uses (Dynamo leaves the user's names where it does not)."""
+    """Return the local variables that the bytecode uses (Dynamo keeps the user's names where it does not)."""
     code = normal.code
     return {
         instr.arg[1] for instr in normal.ops if instr.op in (Op.LOAD, Op.STORE, Op.DELETE) and instr.arg[0] == "fast"

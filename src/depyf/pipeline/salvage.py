@@ -1,4 +1,4 @@
-"""A module or class without those functions, classes and statements in it that can't be had."""
+"""Omit the functions, classes and statements of a module or class that can't be decompiled."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from depyf.source.definitions.missing import Missing
 from depyf.verify import Finding
 
 _ROUNDS = 20
-"""How often the whole is written again when functions in it fall short; each round finds one of them at least."""
+"""The limit on attempts for the whole; each one finds at least one function that fails."""
 
 
 def has_parts(code: Code) -> bool:
-    """Whether something in ``code`` can be left out."""
+    """Return whether ``code`` has parts that can be omitted."""
     return not code.co_flags & inspect.CO_OPTIMIZED or any(map(is_code, code.co_consts))
 
 
 class Salvage:
-    """``holes`` are the statements that are left out, ``unproved`` the ids of functions that stay without a proof, with
-    the reason."""
+    """Finds the largest part that can be decompiled. ``holes``: the omitted statements. ``unproved``: the reasons by
+    the ids of functions that remain without a proof."""
 
     def __init__(self, attempts: Attempts) -> None:
         self._attempts = attempts
@@ -35,12 +35,8 @@ class Salvage:
         self.unproved: Dict[int, str] = {}
 
     def without_what_fails(self) -> Optional[Attempt]:
-        """The source without those functions and classes in this module or class that can't be had; ``None`` if more
-        fails.
-
-        A function that falls short is written as dispatch first, and then, if that is no better, left out; one that is
-        merely not proved stays.
-        """
+        """Return the source without the functions and classes in it that can't be decompiled; ``None`` if more fails. A
+        function that fails is first written as dispatch loop, and then omitted; one that is only not proved stays."""
         attempts = self._attempts
         attempts.form = Form.DISPATCH
         missing = attempts.missing = Missing(attempts.code)
@@ -79,8 +75,8 @@ class Salvage:
         return None
 
     def _leaves_out_statements(self, code: Code) -> bool:
-        """Whether statements of the class or module ``code`` can be left out such that the rest of it is proved. Asked
-        once; all functions and classes in it are stubs meanwhile."""
+        """Return whether statements of the class or module ``code`` can be omitted so that its rest is proved. Computed
+        once for each; all functions and classes in it are stubs meanwhile."""
         attempts = self._attempts
         if id(code) in attempts.holed or code.co_flags & inspect.CO_OPTIMIZED:
             return False
@@ -111,18 +107,18 @@ class Salvage:
         if not bad or bad.keys() >= set(parts) or objection(list(bad)):
             return False
         holes = candidates.holes(bad, first)
-        self.holes.extend(holes)
+        self.holes.extend({hole.number: hole for hole in holes}.values())
         attempts.normal_forms[id(code)] = without(normal, holes)
         return True
 
 
 def _objection(attempts: Attempts) -> str:
-    """Why what is made of the code is not proved; "" if it is."""
+    """Return why the attempt is not proved; "" if it is."""
     try:
         attempt = settled(attempts)
     except RecursionError:
         raise
-    except synchronous() as error:  # whatever it is, a statement is the cause
+    except synchronous() as error:  # any error is caused by a statement
         check_is_refusal(error)
         return str(error) or type(error).__name__
     return "" if attempt.comparison.proved else attempt.comparison.reason

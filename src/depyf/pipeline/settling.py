@@ -1,4 +1,4 @@
-"""Attempts in which no temporary keeps a value alive for longer than the original does: ``del`` where it is needed."""
+"""Insert ``del`` where a temporary would keep a value alive longer than the original does."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.placed_release import places_of
 
 _ROUNDS = 20
-"""How often places for ``del`` are looked for; each round finds one of them at least."""
+"""The limit on rounds of inserting ``del``; each one finds at least one place."""
 
 
 def settled(attempts: Attempts) -> Attempt:
-    """An attempt in which no temporary keeps a value alive for too long, if ``del`` can do that.
-
-    Otherwise the one in which some do: nothing else is known against it. ``del`` in the wrong place is worse.
-    """
+    """Return an attempt in which no temporary keeps a value alive for too long, if ``del`` can achieve that. Otherwise
+    return the first one, which has no other fault: ``del`` in the wrong place is worse."""
     attempts.released = set()
     attempts.thorough, attempts.places = False, {}
     first = attempts.attempt()
@@ -30,9 +28,10 @@ def settled(attempts: Attempts) -> Attempt:
 
 
 def _without_overdue(attempts: Attempts, attempt: Attempt) -> Attempt:
-    """``attempt`` with each temporary deleted behind its last use that is held too long, as far as that goes."""
+    """Return ``attempt`` with each overdue temporary deleted after its last use, as far as possible."""
     while not attempt.comparison.proved:
-        overdue = {_in_text(name) for part in attempt.comparison.walk() for name, _ in part.overdue} - attempts.released
+        names = {name for part in attempt.comparison.walk() for name, _ in part.overdue}
+        overdue = set(map(_in_text, names)) - attempts.released
         if not overdue:
             break
         attempts.released |= overdue
@@ -41,7 +40,7 @@ def _without_overdue(attempts: Attempts, attempt: Attempt) -> Attempt:
 
 
 def _settled_in_place(attempts: Attempts, first: Attempt) -> Attempt:
-    """``first`` with each temporary deleted where the original lets go of its value, if that is a proof."""
+    """Return ``first`` with each temporary deleted where the original releases its value, if that is proved."""
     attempts.released, attempt = set(), first
     for _ in range(_ROUNDS):
         lines = line_of_offset(attempt.candidate)
@@ -61,6 +60,7 @@ def _settled_in_place(attempts: Attempts, first: Attempt) -> Attempt:
 
 
 def _in_text(name: str) -> str:
-    """The temporary that ``name`` is in the bytecode: inside of classes the compiler mangles what begins with "__"."""
+    """Return the temporary for ``name`` in the bytecode, where the compiler mangles names that start with "__" in
+    classes."""
     start = name.find("__temp_")
     return name[start:] if start > 0 and is_temporary(name[start:]) else name

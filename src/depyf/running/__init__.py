@@ -1,4 +1,4 @@
-"""``depyf run``: a program run unchanged, with everything that it compiles dumped, and a summary at its end.
+"""``depyf run``: run a program unchanged, dump everything that it compiles, and print a summary at its end.
 
-May import ``dynamo``, ``report`` and what is below. Start reading at ``runner.py``.
+May import ``dynamo``, ``report`` and the layers below. Start reading at ``runner.py``.
 """

@@ -1,4 +1,4 @@
-"""What each test of a suite compiles, as numbers: compared with a baseline file, as a summary in text and Markdown."""
+"""The counts of what each test compiles: compared with a baseline file, summarised in text and Markdown."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Counts = Mapping[str, int]
 
 _FORMAT = 1
 _MOST_TESTS = 50
-"""So many tests are listed in a summary."""
+"""The limit on tests in a summary."""
 
 
 class BaselineError(Exception):
-    """Why a baseline can't be read, in words."""
+    """Raised when a baseline can't be read; names the reason."""
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """What one test has compiled: the numbers, a line for each event, and all that is known of the events."""
+    """What one test has compiled: the counts, a line for each event, and the details of the events."""
 
     __test__ = False  # for pytest, which would collect it by its name
 
@@ -34,7 +34,7 @@ class TestResult:
     details: str = ""
 
     def to_json(self) -> str:
-        """Return it as text, as it goes from a worker of pytest-xdist to the controller."""
+        """Return it as text, for the transfer from a worker of pytest-xdist to the controller."""
         return json.dumps({"counts": dict(self.counts), "lines": self.lines, "details": self.details})
 
     @classmethod
@@ -45,35 +45,33 @@ class TestResult:
 
 
 def read_baseline(path: str) -> Dict[str, Counts]:
-    """Return the numbers by test. Raises ``BaselineError`` where the file is missing, unreadable or something else."""
+    """Return the counts by test. Raises ``BaselineError`` if the file is missing, unreadable or not a baseline."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
     except synchronous(FileNotFoundError) as error:
-        raise BaselineError(f"{path}: there is no baseline (--depyf-baseline-update writes one)") from error
+        raise BaselineError(f"{path}: no such baseline (--depyf-baseline-update writes one)") from error
     except synchronous(OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: this baseline can't be read: {error}") from error
     if not isinstance(data, dict) or data.get("depyf_baseline") != _FORMAT or not isinstance(data.get("tests"), dict):
-        raise BaselineError(f"{path}: this is no baseline of depyf's, or of a newer version")
+        raise BaselineError(f"{path}: not a baseline of depyf, or one of a newer version")
     tests: Dict[str, Counts] = {}
     for test, counts in data["tests"].items():
         if not isinstance(counts, dict) or not all(isinstance(counts.get(name), int) for name in NAMES):
-            raise BaselineError(f"{path}: the numbers of {test} are not those of a baseline")
+            raise BaselineError(f"{path}: the counts of {test} are not those of a baseline")
         tests[test] = {name: counts[name] for name in NAMES}
     return tests
 
 
 def write_baseline(path: str, tests: Mapping[str, Counts]) -> None:
-    """Write the numbers by test, sorted, whole or not at all. Raises ``OSError``."""
+    """Write the counts by test, sorted, whole or not at all. Raises ``OSError``."""
     data = {"depyf_baseline": _FORMAT, "tests": {test: dict(tests[test]) for test in sorted(tests)}}
-    write_whole(path, json.dumps(data, indent=1) + "\n")
+    write_whole(path, [json.dumps(data, indent=1), "\n"])
 
 
 def worse(before: Counts, now: Counts) -> List[str]:
-    """Return what got worse, in words; empty where nothing did.
-
-    More graph breaks, recompilations, graphs or fallbacks are; so is that nothing is compiled any more.
-    """
+    """Return descriptions of what got worse; an empty list if nothing did. More graph breaks, recompilations, graphs or
+    fallbacks are worse; so is that nothing is compiled any more."""
     found = [
         f"{counted(now[name], word)}, {before[name]} in the baseline"
         for name, word in WORDS.items()
@@ -91,7 +89,7 @@ def better(before: Counts, now: Counts) -> bool:
 
 @dataclass(frozen=True)
 class Summary:
-    """The results by test, with the numbers of a baseline where there is one."""
+    """The results by test, with the counts of a baseline where there is one."""
 
     results: Mapping[str, TestResult]
     baseline: Optional[Mapping[str, Counts]] = None
@@ -108,11 +106,11 @@ class Summary:
         return [test for test, each in self.results.items() if test in known and better(known[test], each.counts)]
 
     def new(self) -> List[str]:
-        """Return the tests that the baseline does not know."""
+        """Return the tests that are not in the baseline."""
         return [] if self.baseline is None else [test for test in self.results if test not in self.baseline]
 
     def headline(self) -> str:
-        """Return the numbers of all tests together, in one line."""
+        """Return the counts of all tests together, in one line."""
         compiled = [each for each in self.results.values() if each.counts["graphs"]]
         totals = [sum(each.counts[name] for each in self.results.values()) for name in NAMES]
         breaks, recompiles, graphs, fallbacks = (counted(n, word) for n, word in zip(totals, WORDS.values()))
@@ -170,12 +168,12 @@ class Summary:
 
 
 def _code(text: str) -> str:
-    """Text as code in a cell of a table."""
+    """Return text as code in a cell of a table."""
     return "`" + " ".join(text.replace("`", "'").replace("|", "\\|").split()) + "`"
 
 
 def _folded(results: Sequence[Tuple[str, TestResult]]) -> Iterator[str]:
-    """What happened in each test, folded away."""
+    """Yield the events of each test, in a folded section."""
     for test, each in results:
         if each.details:
             fence = "```"

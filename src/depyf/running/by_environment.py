@@ -1,6 +1,6 @@
-"""``DEPYF_WATCH=1`` and ``DEPYF_DUMP=directory`` in the environment: a program as it is, watched or dumped.
+"""``DEPYF_WATCH=1`` and ``DEPYF_DUMP=directory`` in the environment: watch or dump an unchanged program.
 
-Who calls ``begin`` when Python starts: the files that ``depyf install-hook`` writes (``start_hook.py``), and
+``begin`` is called when Python starts: by the files that ``depyf install-hook`` writes (``start_hook.py``), and by
 ``at_start/sitecustomize.py`` in the processes that a program under ``depyf run --follow`` starts.
 """
 
@@ -19,11 +19,11 @@ VARIABLE = "DEPYF_WATCH"
 
 
 _begun: List[bool] = []
-"""Not empty when it watches: once is enough."""
+"""Not empty once watching has started."""
 
 
 def begin() -> None:
-    """Watch and dump this process from the moment that it imports torch's compiler, if the environment asks for it."""
+    """Watch and dump this process from its import of torch's compiler on, if the environment asks for it."""
     if _begun:
         return
     _begun.append(True)
@@ -49,7 +49,7 @@ def _watch() -> None:
     watched.__enter__()
 
     def end() -> None:
-        if watched.compiled:  # else it is a worker of something, or a program that does not use the compiler
+        if watched.compiled:  # else it is a worker process, or a program that does not use the compiler
             watched.on_train_end()
 
     atexit.register(end)

@@ -1,7 +1,7 @@
-"""A program and the processes that it starts, each dumped into a folder of its own: ``DEPYF_DUMP``, ``run --follow``.
+"""A program and the processes that it starts, each dumped into its own folder: ``DEPYF_DUMP``, ``run --follow``.
 
-The environment is what processes inherit: ``DEPYF_DUMP`` names the directory of all folders, and ``DEPYF_DUMP_PARENT``
-the folder of the process that started this one. The process without a parent writes the page of all when it ends.
+Processes inherit the environment: ``DEPYF_DUMP`` names the directory of all folders, and ``DEPYF_DUMP_PARENT`` the
+folder of the process that started this one. The process without a parent writes the page of all when it ends.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Dict, List, MutableMapping, Optional
 
 from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
+from depyf.launches import VARIABLE, new_launch
 from depyf.messages import write
 from depyf.running.torch_import import when_compiler_is_imported
 from depyf.visible import visible
@@ -21,15 +22,16 @@ DIRECTORY = "DEPYF_DUMP"
 PARENT = "DEPYF_DUMP_PARENT"
 
 _MOST_NAMED = 8
-"""So many processes are named in the summary."""
+"""The limit on processes that are listed in the summary."""
 
 _AT_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "at_start")
 
 
 def begin_to_dump() -> None:
-    """Dump what this process compiles, from the moment that it imports torch's compiler, as the environment says."""
+    """Dump what this process compiles, from its import of torch's compiler on, as the environment asks."""
     root = os.path.abspath(os.environ[DIRECTORY])
     is_first = PARENT not in os.environ
+    _name_launch()
     folder = own_folder(os.environ)
     if is_first:
         _report_at_exit(root)
@@ -43,13 +45,17 @@ def begin_to_dump() -> None:
     when_compiler_is_imported(start)
 
 
-def own_folder(environment: MutableMapping[str, str]) -> str:
-    """Return the name of this process's folder: ``rank0`` for that of a rank, ``pid1234`` for others.
+def _name_launch() -> None:
+    """Name the launch if this is its first process."""
+    if PARENT not in os.environ or not os.environ.get(VARIABLE):
+        os.environ[VARIABLE] = new_launch()
 
-    A process that a rank has started has the rank in its environment, too: it is ``rank0_pid1234``.
-    """
+
+def own_folder(environment: MutableMapping[str, str]) -> str:
+    """Return the name of this process's folder: ``rank0`` for a rank, ``pid1234`` for others. A process that a rank has
+    started also has the rank in its environment: it is ``rank0_pid1234``."""
     rank = environment.get("RANK", "")
-    if not (rank.isdecimal() and environment.get("WORLD_SIZE", "").isdecimal()):  # "²" is a digit, and no number
+    if not (rank.isdecimal() and environment.get("WORLD_SIZE", "").isdecimal()):  # "²" is a digit, and not a number
         return file_names.process_folder(None, os.getpid())
     plain = file_names.process_folder(int(rank), None)
     is_child = environment.get(PARENT, "").partition("_")[0] == plain
@@ -57,12 +63,27 @@ def own_folder(environment: MutableMapping[str, str]) -> str:
 
 
 def let_children_follow(root: str) -> str:
-    """Let processes that this one starts from now on dump into folders of ``root``; return the name of its own."""
+    """Make processes that this one starts later dump into folders of ``root``; return the name of its own folder."""
     folder = own_folder(os.environ)
+    _name_launch()
     os.environ[DIRECTORY], os.environ[PARENT] = root, folder
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([_AT_START, *([path] if path else [])])
     return folder
+
+
+def is_one_of_many() -> bool:
+    """Return whether this process is a rank of a large program. There no rank reads the dumps of the others: each would
+    read all of them."""
+    from depyf.report.diff.rank_groups import MOST_NAMED
+
+    world = os.environ.get("WORLD_SIZE", "")
+    return "RANK" in os.environ and world.isdecimal() and int(world) > MOST_NAMED
+
+
+def page_later(root: str) -> str:
+    """Return the message for programs in which no rank writes the page of all."""
+    return f"the page of all ranks: depyf report {root}"
 
 
 def _report_at_exit(root: str) -> None:
@@ -78,7 +99,7 @@ def _report_at_exit(root: str) -> None:
 
 
 def _written(root: str) -> Dict[str, int]:
-    """Return when the folder of each process was last written."""
+    """Return the time of the last write to the folder of each process."""
     found = {}
     for name in file_names.process_folders(root):
         with suppressed(OSError):
@@ -87,30 +108,35 @@ def _written(root: str) -> Dict[str, int]:
 
 
 def page_of_all(root: str) -> Optional[str]:
-    """Return the path of the page of all processes, where there is one."""
+    """Return the path of the page of all processes; ``None`` if there is none."""
     path = os.path.join(root, file_names.page_file())
     return path if os.path.exists(path) else None
 
 
 def report_lines(root: str) -> List[str]:
-    """Write the page of all processes; return what there is to say of them. Nothing where nothing was compiled."""
+    """Write the page of all processes; return the lines of the summary, none if nothing was compiled."""
     try:
         if not file_names.process_folders(root):
             return []
-        from depyf.report.read.reading import NothingToRead, load
+        if is_one_of_many():
+            return [visible(page_later(root))]
+        from depyf.report.read.ranks import load_ranks
+        from depyf.report.read.reading import EARLIER, NothingToRead
         from depyf.report.render.summary import summary_lines
-        from depyf.report.render.writing import where_ranks_differ, write_report
+        from depyf.report.render.writing import write_report
 
         try:
-            runs = load([root])
+            ranks = load_ranks([root])
         except synchronous(NothingToRead):
             return []
-        page = write_report(runs, root)
-        lines = [f"{len(runs)} process{'es' if len(runs) > 1 else ''} dumped into {root}"]
+        page, runs = write_report(ranks, root), ranks.runs
+        total = ranks.total or len(runs)
+        lines = [f"{total} process{'es' if total > 1 else ''} dumped into {root}"]
         lines += [f"  {each.name}: {next(iter(summary_lines(each.run)), '')}" for each in runs[:_MOST_NAMED]]
-        if len(runs) > _MOST_NAMED:
-            lines.append(f"  and {len(runs) - _MOST_NAMED} more")
-        lines += [f"! {each['title']}" for each in where_ranks_differ(runs)]
+        if total > len(runs[:_MOST_NAMED]):
+            lines.append(f"  and {total - len(runs[:_MOST_NAMED])} more")
+        lines += [f"! {each['title']}" for each in ranks.differences()]
+        lines += dict.fromkeys(note for each in runs for note in each.run.notes if note.startswith(EARLIER))
         return [visible(line) for line in [*lines, f"{'the page':<24}{page}"]]
     except synchronous() as error:
         return [visible(f"no page of all processes: {error}: depyf report {root} makes one")]

@@ -1,6 +1,6 @@
-"""A program as ``__main__``, as the interpreter runs it: what it sees of itself, its exit status, its tracebacks.
+"""Run a program as ``__main__``, as the interpreter does: its view of itself, its exit status, its tracebacks.
 
-Known differences: ``sys.orig_argv`` is that of depyf, frames of depyf lie below those of the program, and modules of
+Known differences: ``sys.orig_argv`` is that of depyf, frames of depyf are below those of the program, and modules of
 depyf have been imported. On 3.8, ``__file__`` is absolute, as it is since 3.9.
 """
 
@@ -26,12 +26,12 @@ _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
 class NoProgramError(Exception):
-    """There is nothing to run; says what was looked for."""
+    """Raised when there is nothing to run; names what was searched for."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is to run: ``name`` is a script (or a folder or archive with a ``__main__``), or a module."""
+    """The program to run: ``name`` is a script (or a folder or archive with a ``__main__``), or a module."""
 
     name: str
     arguments: Sequence[str]
@@ -39,24 +39,22 @@ class Program:
 
     @property
     def short_name(self) -> str:
-        """A name for a directory: that of the script without its ending, or of the module."""
+        """A name for a directory: that of the script without its suffix, or of the module."""
         name = self.name if self.is_module else os.path.splitext(os.path.basename(os.path.abspath(self.name)))[0]
         return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name) or "program"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended: the exit status, and the interrupt that it died of, which the caller raises in the end."""
+    """How the program ended: the exit status, and the interrupt that ended it, which the caller raises at last."""
 
     status: int
     interrupt: Optional[KeyboardInterrupt] = None
 
 
 def run(program: Program) -> Outcome:
-    """Run it to its end. An exception is printed as the interpreter prints it, and so is the message of an exit.
-
-    Raises ``NoProgramError`` before anything has run.
-    """
+    """Run it to its end. An exception is printed as the interpreter prints it, and so is the message of an exit. Raises
+    ``NoProgramError`` before any code of it has run."""
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     main.__dict__.update(__annotations__={}, __doc__=None)
@@ -68,12 +66,12 @@ def run(program: Program) -> Outcome:
 
 
 _kept: List[ModuleType] = []
-"""``__main__`` as it was: a module that nobody holds is emptied."""
+"""The previous ``__main__``: a module without references is cleared."""
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """``code`` is to run, unless there was an ``error`` that the program would have ended with."""
+    """The ``code`` to run, unless there was an ``error`` that the program would have ended with."""
 
     code: Optional[CodeType]
     error: Optional[BaseException] = None
@@ -83,7 +81,7 @@ def _prepare_script(program: Program, main: ModuleType) -> _Prepared:
     path = _script(program.name)
     if os.path.isdir(path) or zipfile.is_zipfile(path):
         return _prepare_folder(path, program, main)
-    path = os.path.join(os.getcwd(), path)  # as the interpreter does: nothing in it is resolved
+    path = os.path.join(os.getcwd(), path)  # as the interpreter does: without resolving it
     sys.argv = [program.name if os.path.exists(program.name) else path, *program.arguments]
     _replace_first_path(os.path.dirname(os.path.realpath(path)))
     loader: object
@@ -103,7 +101,7 @@ def _prepare_script(program: Program, main: ModuleType) -> _Prepared:
 
 
 def _script(name: str) -> str:
-    """The path of a script; one that is not there may be a command on PATH that is written in Python."""
+    """Return the path of a script; a name that is not a file may be a command on PATH that is written in Python."""
     if os.path.exists(name):
         return name
     command = None if os.path.dirname(name) else shutil.which(name)
@@ -171,13 +169,13 @@ def _from_spec(spec: importlib.machinery.ModuleSpec, main: ModuleType, package: 
 
 
 def _replace_first_path(path: str) -> None:
-    """What the interpreter has put at the head of ``sys.path`` was for depyf; ``python -P`` puts nothing there."""
+    """Replace the entry of ``sys.path`` that the interpreter made for depyf; ``python -P`` makes none."""
     if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated) and sys.path:
         sys.path[0] = path
 
 
 def _ends(prepared: _Prepared, main: ModuleType) -> Outcome:
-    """Run the code, and do with what it ends with as the interpreter does."""
+    """Run the code, and handle its end as the interpreter does."""
     error = prepared.error
     if prepared.code is not None:
         error = _execute(prepared.code, main)
@@ -210,7 +208,7 @@ def _status(code: object) -> int:
 
 
 def _without_our_frames(found: Optional[TracebackType]) -> Optional[TracebackType]:
-    """The traceback from the first frame of the program on; None where it never got there (an error of syntax)."""
+    """Return the traceback from the first frame of the program on; ``None`` if it never started (a syntax error)."""
     while found is not None and _is_ours(found):
         found = found.tb_next
     return found
@@ -222,13 +220,13 @@ def _is_ours(found: TracebackType) -> bool:
 
 
 def _print(error: BaseException) -> int:
-    """Let the program's own hook, or Python's, print it; return the exit status."""
+    """Print it by the program's own hook, or Python's; return the exit status."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     try:
         sys.excepthook(type(error), error, error.__traceback__)
-    except SystemExit as ending:  # the hook may choose how the program ends
+    except SystemExit as ending:  # the hook may select the exit status
         return _status(ending.code)
     except BaseException as second:
         lines = traceback.format_exception(type(second), second, _without_our_frames(second.__traceback__))

@@ -1,7 +1,7 @@
-"""What is being compiled now, on the error stream: a line that rewrites itself, or one every half minute into a log.
+"""Show what is being compiled on the error stream: a line that is rewritten, or one every half minute in a log.
 
-There is no thread that keeps the line alive: a program that forks would be another program with it. So the line changes
-when torch reports something, and it is gone when the program's own code goes on.
+No thread updates the line: it would change the behaviour of a program that forks. So the line changes when torch
+reports something, and is removed when the program's own code continues.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
 from depyf.dynamo.hooks.safely import with_rank
-from depyf.messages import write
+from depyf.messages import takes_escapes, write
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import Stage
 
@@ -23,19 +23,19 @@ _NEXT = {
     "inductor_output_code": "kernels are built",
     "dynamo_cpp_guards_str": "guards are built",
 }
-"""What torch does after it has reported this."""
+"""The step of torch that follows each of its reports."""
 
 _ENDS = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
 
 class Progress:
-    """Call it with every event of a session, in order; ``close`` it at the end."""
+    """Called with every event of a session, in order; closed at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         self.numbers: Callable[[], Mapping[str, int]] = dict
-        """The numbers by which events call files, as they are by now."""
+        """The numbers that represent files in events, so far."""
         self._stream = stream
-        self._terminal = stream.isatty()
+        self._terminal = takes_escapes(stream)
         self._process = os.getpid()
         self._begun: Dict[str, float] = {}
         self._names: Dict[str, str] = {}
@@ -63,7 +63,7 @@ class Progress:
             self._write(f"{what}: {stage}, {now - begun:.1f} s")
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._visible:
             self._visible = False
             self._put("\r\x1b[K")
@@ -77,12 +77,13 @@ class Progress:
             self._put(f"{with_rank(f'depyf: {text}')}\n")
 
     def _put(self, text: str) -> None:
-        if not write(self._stream, text):  # nobody listens
+        if not write(self._stream, text):  # the stream is closed
             self._terminal = self._visible = False
             self._shown = float("inf")
 
     def _function(self, event: Event) -> Optional[str]:
-        """``name (file.py:12)`` of the frame, from the event that a compilation begins with."""
+        """Return ``name (file.py:12)`` of the frame, from the first event of a compilation; ``None`` for other
+        events."""
         stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
         if event.name != "dynamo_start" or not stack:
             return None

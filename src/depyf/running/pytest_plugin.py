@@ -1,4 +1,4 @@
-"""``pytest --depyf``: what each test compiles, counted, and compared with a baseline.
+"""``pytest --depyf``: count what each test compiles, and compare it with a baseline.
 
 Pytest loads this module whenever it starts (entry point ``pytest11``). Without an option of its own it only adds the
 options: nothing else of depyf is imported, and PyTorch is not.
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--depyf-baseline-update",
         action="store_true",
-        help="write the numbers of the tests that pass into the file of --depyf-baseline; others stay in it",
+        help="write the numbers of the tests that pass into the file of --depyf-baseline; other tests in it are kept",
     )
     group.addoption(
         "--depyf-reset",
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin, if an option asks for it."""
+    """Start counting, if an option asks for it."""
     option = config.getoption
     names = ("depyf", "depyf_baseline", "depyf_baseline_update", "depyf_reset", "depyf_summary")
     if any(option(name) for name in names):
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Counting:
-    """Counts for each test, from the moment that the compiler is imported."""
+    """Counts for each test, from the import of the compiler on."""
 
     def __init__(self, config: pytest.Config) -> None:
         from depyf.running.baseline import BaselineError, read_baseline
@@ -85,7 +85,7 @@ class _Counting:
 
     def _imported(self) -> None:
         self._is_imported = True
-        if self._is_running:  # it is a test that has imported it
+        if self._is_running:  # a test has imported it
             self._begin()
 
     def _begin(self) -> None:
@@ -106,7 +106,7 @@ class _Counting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
-        """Make Dynamo forget what earlier tests have compiled, if that is asked for."""
+        """Reset Dynamo, so that it forgets what earlier tests have compiled, if an option asks for it."""
         if self._resets and self._is_imported:
             from depyf.asynchronous import synchronous
 
@@ -121,7 +121,7 @@ class _Counting:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self) -> Iterator[None]:
-        """Count while the test runs: what its fixtures compile is not its own."""
+        """Count while the test runs; compilations of its fixtures are not counted."""
         self._result, self._is_running = None, True
         if self._is_imported:
             self._begin()
@@ -136,7 +136,7 @@ class _Counting:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-        """Put the numbers into the report, and fail a test that got worse."""
+        """Put the counts into the report, and fail a test that got worse."""
         result = self._result if call.when == "call" else None
         if result is not None:
             item.user_properties.append((_PROPERTY, result.to_json()))
@@ -154,7 +154,7 @@ class _Counting:
                 )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what this process or its workers have counted in tests that came to their end."""
+        """Collect the counts of this process or its workers for tests that have ended."""
         if report.when == "call":
             from depyf.running.baseline import TestResult
 
@@ -198,7 +198,7 @@ class _Counting:
                 self._note(f"the summary is not written: {error}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was counted."""
+        """Print the counts."""
         from depyf.visible import visible
 
         terminalreporter.section("depyf")

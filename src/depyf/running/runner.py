@@ -1,4 +1,4 @@
-"""A program run with everything that it compiles dumped: what ``depyf run`` does."""
+"""``depyf run``: run a program and dump everything that it compiles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, Callable, ContextManager, List, Optional
 
 from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
-from depyf.messages import write
-from depyf.running.following import let_children_follow, page_of_all, report_lines
+from depyf.messages import takes_escapes, write
+from depyf.running.following import is_one_of_many, let_children_follow, page_later, page_of_all, report_lines
 from depyf.running.program import NoProgramError, Outcome, Program, run
 from depyf.running.progress import Progress
 from depyf.running.torch_import import when_compiler_is_imported
@@ -23,7 +23,7 @@ from depyf.visible import visible
 
 
 class CannotRunError(Exception):
-    """Why nothing was run, in words."""
+    """Raised when nothing was run; names the reason."""
 
 
 def run_dumped(
@@ -37,19 +37,18 @@ def run_dumped(
     stepping: bool = True,
     follow: bool = False,
 ) -> Outcome:
-    """Run ``program`` with what it compiles dumped into ``directory``; return how it ended.
+    """Run ``program`` and dump what it compiles into ``directory``; return how it ended.
 
-    With ``find_nonfinite`` the first NaN or Inf of its compiled code is looked for, too. ``stepping`` is that of
-    ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into a folder of its own
-    below ``directory``, as the program itself is.
+    With ``find_nonfinite`` the first NaN or Inf of its compiled code is searched for, too. ``stepping`` is that of
+    ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into its own folder below
+    ``directory``, as the program itself is. With ``trace`` its runs are timed, and listed in order.
 
-    The summary is given when the process ends: threads of the program that go on, and what it has left to do at exit,
-    belong to it. With ``trace`` its runs are timed, and listed in order. Raises ``CannotRunError`` before anything has
-    run.
+    The summary is printed when the process ends: threads of the program that continue, and its exit handlers, are part
+    of it. Raises ``CannotRunError`` before anything has run.
     """
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
-    importlib.import_module("depyf.dynamo.store.writers")  # it clears up at exit; what comes later does so before
+    importlib.import_module("depyf.dynamo.store.writers")  # its exit handler runs after later ones
     made, root = _prepare(directory), directory if follow else None
     if root is not None:
         directory = os.path.join(root, let_children_follow(root))
@@ -61,7 +60,7 @@ def run_dumped(
     process = os.getpid()
 
     def at_exit() -> None:
-        if os.getpid() != process:  # a forked child of the program: it writes its own report
+        if os.getpid() != process:  # a forked child of the program writes its own report
             return
         stop_waiting()
         recording.end()
@@ -79,14 +78,14 @@ def run_dumped(
 
 
 def _alone(directory: str) -> ContextManager[bool]:
-    """No other process of depyf does this for the same directory at the same time."""
+    """Return a lock that no other process of depyf holds for the same directory at the same time."""
     from depyf.dynamo.store.file_locks import exclusive
 
     return exclusive(directory)
 
 
 def _prepare(directory: str) -> List[str]:
-    """Make the directory; return the directories that were not there before, the innermost first."""
+    """Make the directory; return the directories that did not exist before, the innermost first."""
     missing = []
     path = directory
     while not os.path.exists(path):
@@ -102,14 +101,14 @@ def _prepare(directory: str) -> List[str]:
 
 
 def _take_back(made: List[str]) -> None:
-    """Remove those directories again as far as there is nothing in them."""
+    """Remove those of these directories that are empty."""
     with suppressed(OSError):
         for path in made:
             os.rmdir(path)
 
 
 class _Recording:
-    """``prepare_debug`` around what is compiled, from the time at which the program has imported the compiler."""
+    """A ``prepare_debug`` session around what is compiled, from the program's import of the compiler on."""
 
     def __init__(
         self, directory: str, progress: Optional[Progress], *, find_nonfinite: bool, traced: bool, stepping: bool
@@ -129,7 +128,7 @@ class _Recording:
         """The page of this run, once ``summary`` has been called."""
 
     def begin(self) -> None:
-        """The program is in the midst of importing torch's compiler: nothing that fails here may reach it."""
+        """Start the session while the program imports torch's compiler; exceptions must not reach the program."""
         try:
             self._begin()
         except synchronous() as error:
@@ -175,7 +174,7 @@ class _Recording:
             self._finding.__exit__(None, None, None)
 
     def report(self, *, quiet: bool, open_page: bool) -> None:
-        """Write the pages, and say what was compiled."""
+        """Write the pages, and print what was compiled."""
         with _alone(self.root or self._directory):  # ranks end at the same time: one summary after the other
             lines = self.summary()
             if self.root is not None:
@@ -188,7 +187,7 @@ class _Recording:
             webbrowser.open(Path(self.page).as_uri())
 
     def summary(self) -> List[str]:
-        """What is said at the end. The program has ended: whatever fails here must not change how."""
+        """Return the lines of the summary. The program has ended, so a failure here must not change its exit status."""
         if self._open is None:
             old = os.path.join(self._directory, file_names.page_file())
             lines = ["nothing was compiled: the program did not use torch.compile"]
@@ -201,6 +200,7 @@ class _Recording:
     def _summary(self) -> List[str]:
         from depyf.dynamo.dump.manifest import page_of, run_of
         from depyf.report.read.own_files import page_stem
+        from depyf.report.read.ranks import of_runs
         from depyf.report.read.reading import (
             left_out,
             manifests_in_directory,
@@ -209,7 +209,8 @@ class _Recording:
             with_damaged,
         )
         from depyf.report.render.summary import summary_lines, whose_page
-        from depyf.report.render.writing import where_ranks_differ, write_report
+        from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
+        from depyf.report.render.writing import write_report
 
         if self._open is None or self._open.session is None:
             return []
@@ -219,19 +220,30 @@ class _Recording:
         if self._finding is not None:
             first, *details = str(self._finding).splitlines()
             lines += [f"{'not finite':<24}{first}", *details]
-        # Other ranks that have ended are on the page, too, and what an earlier run has left is not.
-        found, damaged = manifests_in_directory(self._directory)
+        # Other ranks that have ended are on the page, too; the files of an earlier run are not.
+        of_many = is_one_of_many()
+        found, damaged = ([], []) if of_many else manifests_in_directory(self._directory)
         lines += [visible(f"! {left_out(each)}") for each in damaged]
         runs = named_apart([with_damaged(each, damaged) for each in of_the_same_launch(found, ours)])
         self.page = page_of(self._open.session)
         if len(runs) > 1 or (runs and damaged):
+            ranks = of_runs(runs)
             self.page = write_report(
-                runs, os.path.join(self._directory, file_names.page_file(page_stem(self._directory)))
+                ranks, os.path.join(self._directory, file_names.page_file(page_stem(self._directory)))
             )
-            lines += [f"! {each['title']}" for each in where_ranks_differ(runs)]
+            lines += [f"! {each['title']}" for each in ranks.differences()]
+        if of_many and self.root is None:
+            lines.append(page_later(self._directory))
         if self.page is None:
             return [*lines, f"{'the dump':<24}{self._directory}"]
-        return [*lines, f"{'the page':<24}{self.page}{whose_page(ours, [each.run for each in runs])}"]
+        whose = whose_page(ours, [each.run for each in runs], of_many=of_many)
+        page = self.page
+        if takes_escapes(sys.stderr):
+            number = next((at for at, each in enumerate(runs) if each.run.rank == ours.rank), None)
+            addresses = addresses_of_lines(ours, page, number if len(runs) > 1 else None)
+            lines = [with_links(line, addresses) for line in lines]
+            page = hyperlink(Path(page).resolve().as_uri(), page)
+        return [*lines, f"{'the page':<24}{page}{whose}"]
 
 
 def _say(lines: List[str]) -> None:

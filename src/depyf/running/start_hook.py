@@ -1,7 +1,7 @@
-"""``depyf install-hook``: files in site-packages by which every Python that starts there looks at the environment.
+"""``depyf install-hook``: files in site-packages that make every Python that starts there check the environment.
 
-Up to Python 3.14 a line of ``depyf_hook.pth`` is run at the start; from 3.15 on ``depyf_hook.start`` names a function
-(PEP 829), and that line is ignored where both are. Neither does anything without ``DEPYF_DUMP`` or ``DEPYF_WATCH``.
+Up to Python 3.14 a line of ``depyf_hook.pth`` is run at startup; from 3.15 on ``depyf_hook.start`` names a function
+(PEP 829), and that line is ignored if both exist. Neither does anything without ``DEPYF_DUMP`` or ``DEPYF_WATCH``.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ def begin():
 
 FILES: Dict[str, str] = {
     "depyf_hook.py": _MODULE,
-    # The variables are looked at here, too: an import takes longer than all else.
+    # The variables are checked here, too: an import takes longer than everything else.
     "depyf_hook.pth": f"{MARK}import os; (os.environ.get('DEPYF_DUMP') or os.environ.get('DEPYF_WATCH')) "
     "and __import__('depyf_hook').begin()\n",
     "depyf_hook.start": f"{MARK}depyf_hook:begin\n",
 }
-"""What is written, in this order: the module that the others name comes first."""
+"""The files in the order in which they are written: the module that the others name comes first."""
 
 
 class HookError(Exception):
-    """Why the hook can't be installed or removed, in words."""
+    """Raised when the hook can't be installed or removed; names the reason."""
 
 
 def folder(*, user: bool) -> str:
-    """Return where the files are: the site-packages of this Python, or the user's."""
+    """Return the folder of the files: the site-packages of this Python, or the user's."""
     return site.getusersitepackages() if user else sysconfig.get_path("purelib")
 
 
 def install_hook(*, user: bool) -> List[str]:
-    """Write the files; return their paths. Raises ``HookError`` where one is somebody else's or can't be written."""
+    """Write the files; return their paths. Raises ``HookError`` if one is not depyf's or can't be written."""
     where = folder(user=user)
     if user and not site.ENABLE_USER_SITE:
-        raise HookError(f"{where}: this Python does not look there (as in a virtual environment); leave out --user")
+        raise HookError(f"{where}: this Python does not use it (as in a virtual environment); omit --user")
     paths = [os.path.join(where, name) for name in FILES]
     for path in paths:
         if os.path.lexists(path) and not _is_ours(path):
-            raise HookError(f"{path} is there, and was not written by depyf")
+            raise HookError(f"{path} exists, and was not written by depyf")
     try:
         os.makedirs(where, exist_ok=True)
         for path, text in zip(paths, FILES.values()):
@@ -69,7 +69,7 @@ def install_hook(*, user: bool) -> List[str]:
 
 
 def uninstall_hook(*, user: bool) -> List[str]:
-    """Remove the files that are there; return their paths. Raises ``HookError`` where one can't be removed."""
+    """Remove the files that exist; return their paths. Raises ``HookError`` if one can't be removed."""
     removed = []
     for name in reversed(list(FILES)):
         path = os.path.join(folder(user=user), name)

@@ -1,7 +1,7 @@
-"""When the program itself has imported torch's compiler: not before, so that what it sets up first still counts.
+"""Report when the program itself has imported torch's compiler: not earlier, so that its own setup takes effect.
 
-Many programs set environment variables (devices, threads, settings of the compiler) and only then import torch. A
-program that never compiles never pays for the import.
+Many programs set environment variables (devices, threads, settings of the compiler) and then import torch. A program
+that never compiles never pays for the import.
 """
 
 from __future__ import annotations
@@ -22,18 +22,15 @@ _PACKAGE = "torch"
 
 
 def when_compiler_is_imported(call: Callable[[], object]) -> Callable[[], None]:
-    """Call ``call`` once, as soon as torch's compiler has been imported; return a function that stops the waiting."""
+    """Call ``call`` once, as soon as torch's compiler has been imported; return a function that cancels it."""
     watch = _Watch(call)
     watch.begin()
     return watch.end
 
 
 class _Watch(importlib.abc.MetaPathFinder):
-    """Counts the modules of torch that are being executed, one inside of the other.
-
-    The compiler may be imported from the midst of some other module of torch, which is not complete then; ``call``
-    needs all of them. So it is called when the outermost has been executed.
-    """
+    """Counts the nested executions of torch's modules. The compiler may be imported by another module of torch, which
+    is not complete then; ``call`` needs all of them. So it is called when the outermost has been executed."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
@@ -57,7 +54,7 @@ class _Watch(importlib.abc.MetaPathFinder):
             try:
                 self._call()
             except synchronous() as error:  # this is the program's own import
-                _say(f"nothing is seen of torch.compile: {type(error).__name__}: {error}")
+                _say(f"torch.compile is not observed: {type(error).__name__}: {error}")
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
@@ -84,7 +81,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         return None
 
     def _count_execution(self, loader: Any) -> None:
-        """The loader, which is this module's alone, reports when it executes the module; it stays what it is."""
+        """Make the loader, which is this module's alone, report that it executes the module; restore it then."""
         original = getattr(loader, "exec_module", None)
         if original is None:
             return

@@ -1,7 +1,7 @@
 """Run recursive functions on trees that are nested deeper than the recursion limit.
 
-``a + b + c + ...`` with a thousand operands is a thousand levels deep, and printing, parsing and compiling a tree all
-recurse. The limit is raised only when it was hit, in a thread of its own that has the stack for it.
+``a + b + c + ...`` with a thousand operands is a thousand levels deep, and printing, parsing and compiling a tree are
+recursive. The limit is raised only when it was hit, in a separate thread with a large stack.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 import threading
 from typing import Callable, Iterator, List, TypeVar
 
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 
 Result = TypeVar("Result")
 
 FRAMES = 6
-"""How many frames a level of nesting takes at most, of all that recurse on trees."""
+"""The most frames that a level of nesting takes, in any function that recurses on trees."""
 
 _LIMIT = 200_000
 _STACK_BYTES = 1 << 29
@@ -42,20 +42,22 @@ def with_deep_stack(function: Callable[[], Result]) -> Result:
     return _in_deep_thread(function)
 
 
-def reserve_stack(levels: int) -> None:
-    """Raise ``RecursionError`` now if a tree of so many levels will run into the recursion limit.
+def needs_stack(levels: int) -> bool:
+    """Return whether a tree of so many levels takes more than half of the recursion limit, and of the stack."""
+    limit = sys.getrecursionlimit()
+    return FRAMES * levels >= limit - limit // 2 and not isinstance(threading.current_thread(), _DeepThread)
 
-    Before the work has begun, that costs next to nothing.
-    """
+
+def has_stack(levels: int) -> bool:
+    """Return whether a tree of so many levels will not reach the recursion limit. This costs next to nothing."""
     room = sys.getrecursionlimit() - FRAMES * levels
-    if isinstance(threading.current_thread(), _DeepThread) or room > sys.getrecursionlimit() // 2:
-        return
+    if not needs_stack(levels):
+        return True
     frame = sys._getframe()
     while room > 0 and frame.f_back is not None:
         frame = frame.f_back
         room -= 1
-    if room <= 0:
-        raise RecursionError("the tree is nested deeper than the recursion limit allows")
+    return room > 0
 
 
 def _in_deep_thread(function: Callable[[], Result]) -> Result:
@@ -65,7 +67,7 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
     def run() -> None:
         try:
             results.append(function())
-        except BaseException as error:  # handed to the thread that waits for us
+        except BaseException as error:  # passed on to the waiting thread
             errors.append(error)
 
     with _lock:
@@ -87,8 +89,8 @@ def _in_deep_thread(function: Callable[[], Result]) -> Result:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """Pause the cyclic garbage collector: hundreds of thousands of small objects that are all alive make its passes
-    cost more than the work, and more with every instruction."""
+    """Pause the cyclic garbage collector. With hundreds of thousands of small live objects its passes cost more than
+    the work, and more with every instruction."""
     enabled = gc.isenabled()
     try:
         try:

@@ -1,7 +1,7 @@
-"""``from __future__`` imports that the text of a function or class needs to compile to the code that it had.
+"""``from __future__`` imports that the text of a function or class needs to compile to its original code.
 
-The import stands in the module, and its effect in the code objects: a flag in all of them, which code that is compiled
-at runtime inherits, and annotations that are made in another way.
+The import is in the module, and its effect in the code objects: a flag in all of them, which code compiled at run time
+inherits, and annotations that are compiled differently.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import List
 from depyf.bytecode.code import EFFECTIVE_FUTURES, HANDS_ON_FUTURES, Code, futures_of, is_code
 
 ANNOTATIONS = __future__.annotations.compiler_flag
-"""Set in all code of a module with ``from __future__ import annotations``; code compiled at runtime inherits it."""
+"""Set in all code of a module with ``from __future__ import annotations``; code compiled at run time inherits it."""
 
 _POSTPONED = "annotations"
 
@@ -22,11 +22,11 @@ _ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=Tru
 
 
 def needed_imports(code: Code) -> List[ast.stmt]:
-    """The import with which the text of ``code``, no module, has to begin.
+    """Return the imports with which the text of ``code``, which is not a module, must start.
 
-    Without it annotations mean what they say: those that were postponed are written as strings. Since 3.14, where
-    annotations are made when they are asked for, a class with the import still makes its own at once, and keeps its
-    namespace for none in it. And ``eval`` and the like hand the flags on.
+    Without them annotations are evaluated: postponed ones are written as strings. Since 3.14, where annotations are
+    evaluated on demand, a class with the import still evaluates its own at once, and keeps its namespace for none of
+    them. ``eval`` and similar functions pass the flags on.
     """
     futures = futures_of(code)
     if not futures:
@@ -38,7 +38,7 @@ def needed_imports(code: Code) -> List[ast.stmt]:
 
 
 def imported_flags(tree: ast.Module) -> int:
-    """The flags that imports from ``__future__`` at the start of ``tree`` set."""
+    """Return the flags that imports from ``__future__`` at the start of ``tree`` set."""
     flags = 0
     for statement in tree.body:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__" and not statement.level:

@@ -1,88 +1,112 @@
-"""The contents of a tree, found in one walk, so that passes without work are skipped."""
+"""The contents of a tree and of each of its statements, found in one walk: passes skip what holds no work for them."""
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Set, Tuple
+from functools import lru_cache
+from typing import Any, Dict, List, Mapping, Set, Tuple
 
+from depyf.bytecode.syntax_trees import PLAIN_FIELDS, block_fields
 from depyf.quick_dataclass import dataclass
 
 _IDENTIFIER_FIELDS = ("id", "attr", "arg", "name", "asname", "module", "rest")
 
-_PLAIN_CONSTANTS = (str, bytes, bool, type(None), type(...))
+Contents = Mapping[int, int]
+"""The node classes in each statement, as bits, by the ``id`` of the statement. A statement that is not in it was made
+later, and may hold anything."""
 
-_LARGEST_PLAIN_NUMBER = 1 << 100
+UNKNOWN: Contents = {}
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """``names``: all identifiers. ``kinds``: all node classes. ``plain``: all constants print as they are."""
+    """``names``: all identifiers. ``kinds``: all node classes but those of names and constants. ``contents``: those of
+    each statement; they are valid while the inventory is kept, which keeps the ``statements``."""
 
     names: Set[str]
     kinds: Set[type]
-    plain: bool
+    contents: Contents
+    statements: List[ast.AST]
 
 
 def take_inventory(tree: ast.AST) -> Inventory:
     """Return the inventory of ``tree``."""
     names: Set[str] = set()
-    plain = True
-    shapes: Dict[type, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {}
-    pending: List[Any] = [tree]
-    while pending:
-        node = pending.pop()
-        cls = node.__class__
-        if cls is ast.Constant:
-            plain = plain and _is_plain(node.value)
-            shapes.setdefault(cls, ((), ()))
-            continue
-        shape = shapes.get(cls)
-        if shape is None:
-            shape = shapes[cls] = _shape(cls)
-        strings, children = shape
-        values = node.__dict__
-        for field in strings:
-            value = values.get(field)
-            if value.__class__ is str:
-                names.add(value)
-        for field in children:
-            value = values.get(field)
-            if value.__class__ is list:
-                for item in value:
-                    if item.__class__ is str:
-                        names.add(item)
-                    elif item is not None:
-                        pending.append(item)
-            elif isinstance(value, ast.AST):
-                pending.append(value)
-    return Inventory(names, set(shapes), plain)
+    shapes, owners = _Shapes(), [0]
+    statements: List[ast.AST] = [tree]
+    held: List[int] = []
+    for number, statement in enumerate(statements):  # the statements in it are appended meanwhile
+        bits = 0
+        pending: List[Any] = [statement]
+        while pending:
+            node = pending.pop()
+            cls = node.__class__
+            if cls is ast.Name:
+                names.add(node.id)
+                continue
+            if cls is ast.Constant:
+                continue
+            if cls is str:  # in a list of names
+                names.add(node)
+                continue
+            if node is None:  # in place of the key of ``**``
+                continue
+            bit, strings, children, blocks = shapes[cls]
+            bits |= bit
+            values = node.__dict__
+            for field in strings:
+                value = values.get(field)
+                if value.__class__ is str:
+                    names.add(value)
+            for field in children:
+                value = values.get(field)
+                if value.__class__ is list:
+                    pending.extend(value)
+                elif isinstance(value, ast.AST):  # a field that a newer Python has may hold anything
+                    pending.append(value)
+            for field in blocks:
+                value = values.get(field)
+                if value:
+                    statements.extend(value)
+                    owners.extend([number] * len(value))
+        held.append(bits)
+    for number in range(len(held) - 1, 0, -1):
+        held[owners[number]] |= held[number]
+    kinds = {cls for cls in shapes if issubclass(cls, ast.AST)}
+    return Inventory(names, kinds, dict(zip(map(id, statements), held)), statements)
 
 
-def _shape(cls: type) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
-    """The fields that hold a string and those that may hold nodes."""
-    fields: Tuple[str, ...] = getattr(cls, "_fields", ())
-    strings = tuple(field for field in fields if field in _IDENTIFIER_FIELDS)
-    return strings, child_fields(cls)
+def bits_of(*classes: type) -> int:
+    """Return the bits of node classes in ``Contents``."""
+    found = 0
+    for cls in classes:
+        found |= _bits.setdefault(cls, 1 << len(_bits))
+    return found
 
 
+_bits: Dict[type, int] = {}
+_Shape = Tuple[int, Tuple[str, ...], Tuple[str, ...], Tuple[str, ...]]
+
+
+class _Shapes(Dict[type, _Shape]):
+    """By class: its bit, and its fields: those with a string, those with nodes, those with statements."""
+
+    def __missing__(self, cls: type) -> _Shape:
+        fields: Tuple[str, ...] = getattr(cls, "_fields", ())
+        strings = tuple(field for field in fields if field in _IDENTIFIER_FIELDS)
+        blocks = () if issubclass(cls, ast.Expression) else block_fields(cls)[0]
+        inner = tuple(field for field in child_fields(cls) if field not in blocks)
+        shape = self[cls] = bits_of(cls), strings, inner, blocks
+        return shape
+
+
+@lru_cache(maxsize=None)
 def child_fields(cls: type) -> Tuple[str, ...]:
-    """The fields of a node class that hold nodes with something in them (operators and contexts have nothing)."""
+    """Return the fields of a node class that hold nodes with contents (operators and contexts have none)."""
     fields: Tuple[str, ...] = getattr(cls, "_fields", ())
     if cls.__name__ in ("Constant", "MatchSingleton"):
-        return ()  # what they hold is any object
+        return ()  # they hold any object
     return tuple(field for field in fields if field not in _NO_CHILDREN or cls.__name__ == "TypeAlias")
 
 
-_NO_CHILDREN = frozenset(
-    (*_IDENTIFIER_FIELDS, "ctx", "op", "ops", "kind", "type_comment", "conversion", "simple", "is_async", "level")
-)
-
-
-def _is_plain(value: object) -> bool:
-    cls = value.__class__
-    if cls in _PLAIN_CONSTANTS:
-        return True
-    # Negative numbers, infinity, and what is too long for repr() need another form.
-    return (isinstance(value, int) and cls is int and 0 <= value < _LARGEST_PLAIN_NUMBER) or (
-        isinstance(value, float) and cls is float and repr(value)[:1].isdigit()
-    )
+_NO_CHILDREN = PLAIN_FIELDS.union(_IDENTIFIER_FIELDS)

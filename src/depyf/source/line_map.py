@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import CodeType
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Mapping, Tuple
 
 from depyf.bytecode.instructions import line_of_offset
-from depyf.result import LineMap
+
+
+@dataclass(frozen=True)
+class LineMap:
+    """The lines (1-based) of the source by byte offsets of the original bytecode, and vice versa."""
+
+    offsets: Mapping[int, Tuple[int, ...]]
+    lines: Mapping[int, int]
 
 
 def line_map(candidate: CodeType, pairs: Iterable[Tuple[int, int]]) -> LineMap:
-    """``pairs`` are byte offsets (original, candidate) of operations that correspond; the candidate's line table knows
-    the lines."""
+    """Return the lines of the original operations. ``pairs`` are byte offsets (original, candidate) of operations that
+    correspond; the candidate's line table has the lines."""
     table = line_of_offset(candidate)
     lines: Dict[int, int] = {}
     offsets: Dict[int, List[int]] = {}

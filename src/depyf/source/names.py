@@ -1,6 +1,6 @@
-"""Names that can't be written in a program get ones that can, with the mapping back; private names lose their mangling.
+"""Names that can't be written in a program get writable ones, with the mapping back; private names are unmangled.
 
-Bytecode holds any string as a name: the compiler makes ``.0``, Dynamo makes ``tmp-1`` or ``L['x']``.
+Bytecode may have any string as a name: the compiler makes ``.0``, Dynamo makes ``tmp-1`` or ``L['x']``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from depyf.source.rewriting import Rewriter, replaced
 
 
 def _mangles_parameters_only() -> bool:
-    """Whether in the header of a class with type parameters only these are mangled, and no other name (3.13)."""
+    """Return whether only type parameters are mangled in the header of a generic class, and no other name (3.13)."""
     try:
         module = compile("class C[T](__B): pass", "", "exec", dont_inherit=True)
-    except SyntaxError:  # before 3.12 there are none
+    except SyntaxError:  # they do not exist before 3.12
         return False
     return any("__B" in code.co_names for code in module.co_consts if isinstance(code, CodeType))
 
@@ -53,14 +53,15 @@ def make_writable(tree: ast.Module) -> Tuple[ast.Module, Dict[str, str]]:
     renaming = _Renaming(tree, frozenset())
     result = renaming.visit(tree)
     if renaming.accidents:
-        # The same variable may be used outside of the class too, and must be called the same there.
+        # The same variable may be used outside of the class too, and must have the same name there.
         renaming = _Renaming(tree, frozenset(renaming.accidents))
         result = renaming.visit(tree)
     return result, renaming.originals
 
 
 def strings_of(tree: ast.AST) -> Iterator[str]:
-    """What a new name must not collide with: all names of ``tree``, parts of dotted ones too, and string constants."""
+    """Yield what a new name must not collide with: all names of ``tree``, parts of dotted ones too, and string
+    constants."""
     for node in ast.walk(tree):
         for field, value in node.__dict__.items():
             if value.__class__ is str:
@@ -72,7 +73,7 @@ def strings_of(tree: ast.AST) -> Iterator[str]:
 
 
 def fresh_name(wanted: str, taken: Set[str]) -> str:
-    """``wanted``, or with a number behind it when that is taken; it is taken then."""
+    """Return ``wanted``, with a number appended if that is in ``taken``, and add the result to ``taken``."""
     name, count = wanted, 0
     while name in taken or not is_writable(name):
         count += 1
@@ -89,17 +90,22 @@ def _strings_in(constant: Tuple[object, ...]) -> Iterator[str]:
             yield from _strings_in(item)
 
 
+def may_be_mangled(name: str) -> bool:
+    """Return whether ``name`` is private to a class as it is written or as the compiler mangles it."""
+    return name.startswith("_") and "__" in name and not (name.startswith("__") and name.endswith("__"))
+
+
 def _is_private(name: str) -> bool:
     return name.startswith("__") and not name.endswith("__") and "." not in name
 
 
 def _readable(name: str) -> str:
-    """An identifier that reminds of ``name``: ``L['x']`` gives ``L_x``, ``class`` gives ``class_``."""
+    """Return an identifier that resembles ``name``: ``L_x`` for ``L['x']``, ``class_`` for ``class``."""
     if name == ".0":
         return "iterable"
     base = unicodedata.normalize("NFKC", name)
     if base.isidentifier():
-        # A keyword, or it would be read differently: mangled, normalised, taken for a constant.
+        # A keyword, or it would be read differently: mangled, normalised, or as a constant.
         return f"{base.lstrip('_') or 'name'}_"
     words = re.sub(r"\W+", "_", base, flags=re.ASCII).strip("_") or "name"
     if words[0].isdigit():
@@ -108,7 +114,7 @@ def _readable(name: str) -> str:
 
 
 class _Renaming(Rewriter):
-    """Renames everywhere alike: the bytecode has one name for a variable, an attribute and a keyword argument."""
+    """Renames all uses alike: the bytecode has one name for a variable, an attribute and a keyword argument."""
 
     def __init__(self, tree: ast.Module, unwanted: FrozenSet[str]) -> None:
         super().__init__()
@@ -147,7 +153,7 @@ class _Renaming(Rewriter):
         return new
 
     def _in_class(self, name: str) -> Optional[str]:
-        """How to write ``name`` so that mangling makes ``name`` of it; ``None`` if there is no way."""
+        """Return the spelling that is mangled to ``name``; ``None`` if there is none."""
         if self._mangled is not None and _MANGLES_PARAMETERS_ONLY and name not in self._mangled:
             return name
         stripped = (self._class or "").lstrip("_")
@@ -162,7 +168,7 @@ class _Renaming(Rewriter):
         return [self._name(name) for name in names]
 
     def _dotted(self, name: str) -> str:
-        # A dotted module name is not mangled, and neither is the name that ``from m import name`` asks for.
+        # A dotted module name is not mangled, nor is the name in ``from m import name``.
         return ".".join(part if is_writable(part) else self._name(part) for part in name.split("."))
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
@@ -231,7 +237,7 @@ class _Renaming(Rewriter):
         changed = {"decorator_list": self.visit_list(node.decorator_list)}
         if not parameters:
             changed.update({field: self.visit_list(getattr(node, field)) for field in header})
-        # Names with "__" are written differently inside of the class: what was seen outside says nothing about them.
+        # Names with "__" are written differently inside of the class, so their renaming outside does not apply.
         outer_class, outer_new = self._class, self._new
         self._class = node.name
         self._new = {name: new for name, new in outer_new.items() if name != new or "__" not in name}
@@ -249,8 +255,7 @@ class _Renaming(Rewriter):
         return self._but_annotation(node, "annotation")
 
     def _but_annotation(self, node: _Node, field: str) -> _Node:
-        """``node`` with what is in it renamed. Of a postponed annotation the compiler keeps the text, which no class
-        mangles:
+        """Return ``node`` with its contents renamed, except the text of a postponed annotation, which no class mangles:
 
         from __future__ import annotations
         class C:

@@ -1,4 +1,4 @@
-"""The parameters of a function, from its code object and what MAKE_FUNCTION was given."""
+"""The parameters of a function, from its code object and the operands of MAKE_FUNCTION."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import inspect
 from typing import List, Mapping, Optional, Sequence
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import Code, parameter_names
 
 
 def arguments(
@@ -17,8 +17,8 @@ def arguments(
 ) -> ast.arguments:
     """Return the parameter list of ``code``.
 
-    ``defaults`` belong to the last positional parameters, ``kw_defaults`` and ``annotations`` go by parameter name.
-    The annotation of the returned value (``"return"``) is no part of ``ast.arguments``: the caller puts it into the
+    ``defaults`` belong to the last positional parameters, ``kw_defaults`` and ``annotations`` go by parameter name. The
+    annotation of the returned value (``"return"``) is not part of ``ast.arguments``: the caller puts it into the
     function definition. Raises ``ValueError`` when there are more defaults than positional parameters.
     """
     kw_defaults, annotations = kw_defaults or {}, annotations or {}
@@ -44,10 +44,3 @@ def arguments(
         kwarg=kwarg,
         defaults=list(defaults),
     )
-
-
-def parameter_names(code: Code) -> Sequence[str]:
-    """Return the names of all parameters, in the order of ``co_varnames``: ``*args`` and ``**kwargs`` come last."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return code.co_varnames[:count]

@@ -1,9 +1,10 @@
-"""The text of a decompiled tree together with what turns it back into the original code object."""
+"""The text of a decompiled tree, with the facts that turn it back into the original code object."""
 
 from __future__ import annotations
 
 import ast
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Mapping, Sequence
 
 from depyf.bytecode.parsing import parse
@@ -13,21 +14,24 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass(frozen=True)
 class SourceText:
-    """What a person reads, and the two mappings that the text alone does not hold.
+    """The text for the user, and the two mappings that it does not contain.
 
-    ``tree`` is what ``text`` parses to. ``constants`` maps the placeholder names in the text to the objects that
-    stood in ``co_consts`` and have no literal. ``names`` maps identifiers of the text to the names in the bytecode,
-    for those names that can't be written.
-    ``mode``: how ``text`` has to be compiled.
+    ``constants`` maps the placeholder names in the text to the objects in
+    ``co_consts`` without a literal. ``names`` maps identifiers of the text to the names in the bytecode, for names that
+    can't be written. ``mode``: how to compile ``text``.
     """
 
     text: str
-    tree: ast.Module
     constants: Mapping[str, object] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = Mode.EXEC
 
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed ``text``, made on demand: compiling a module does not need it."""
+        return parse(self.text)
+
     def below(self, comment: Sequence[str]) -> SourceText:
-        """The same with these lines, all comments, at its head."""
+        """Return the same with these lines, all comments, at its head."""
         text = "\n".join([*comment, "", self.text])
-        return replace(self, text=text, tree=parse(text))
+        return replace(self, text=text)

@@ -1,7 +1,7 @@
-"""Operations on constants that the compiler folds everywhere but in the value of ``:=``.
+"""Operations on constants that the compiler folds everywhere except in the value of ``:=``.
 
-Up to Python 3.9 its optimizer does not look into ``(n := f(-1))``. What is stored twice there has the bytecode of
-``n = x = f(-1)``, but that ``-1`` is an operation on 1.
+Up to Python 3.9 its optimizer does not visit ``(n := f(-1))``. A value that is stored twice there has the bytecode of
+``n = x = f(-1)``, except that ``-1`` is an operation on 1.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import ast
 
 from depyf.bytecode.opcode_table import running_version
+from depyf.lift.not_folded import is_not_folded
 
 _LOOKS_INTO_WALRUSES = (3, 10)
 
 
 def keep_unfolded(tree: ast.Module) -> None:
-    """Write ``x = (n := value)`` for ``n = x = value``, in place, where operations of ``value`` would be folded.
-
-    Both forms have the same operations otherwise, in the same order.
-    """
+    """Write ``x = (n := value)`` for ``n = x = value``, in place, where operations of ``value`` would be folded. Both
+    forms have the same operations otherwise, in the same order. Elsewhere ``lift.not_folded`` keeps the operations."""
     if running_version() >= _LOOKS_INTO_WALRUSES:
         return
     for node in ast.walk(tree):
@@ -29,10 +28,23 @@ def keep_unfolded(tree: ast.Module) -> None:
                         break
                     node.value = ast.NamedExpr(target, node.value)
                     del node.targets[0]
+        if isinstance(node, ast.NamedExpr):
+            _fold_operands(node.value)
+
+
+def _fold_operands(value: ast.expr) -> None:
+    """Replace what ``lift.not_folded`` has made in ``value``, in place, by constants."""
+    for node in ast.walk(value):
+        for field in ("left", "value", "operand"):
+            operand = getattr(node, field, None)
+            if isinstance(operand, ast.IfExp) and is_not_folded(operand):
+                setattr(node, field, operand.body)
 
 
 def _would_be_folded(node: ast.AST) -> bool:
-    """Whether ``node``, which was made of operations, may be compiled to fewer."""
+    """Return whether ``node``, which was made of operations, may be compiled to fewer."""
+    if is_not_folded(node):
+        return True
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.operand, (ast.Constant, ast.Compare)) or _would_be_folded(node.operand)
     if isinstance(node, ast.BinOp):

@@ -1,5 +1,5 @@
-"""From a graph of nodes to nested statements: ``if``, loops, ``try``, ``with``; a dispatch loop for what fits none of
-them.
+"""From a graph of nodes to nested statements: ``if``, loops, ``try``, ``with``, or a dispatch loop as the last resort.
 
-May import ``lift`` and what is below. Start reading at ``structurer.py``.
+May import ``lift`` and the layers below. Start reading at ``sequences.py``, which follows control; each statement has
+a module (``branches.py``, ``loops.py``, ``try_statements.py``, ...). The last resort is ``dispatch.py``.
 """

@@ -1,4 +1,4 @@
-"""Statements of a class or module without ``return``, where control gets to the end without it."""
+"""Remove ``return`` from class and module bodies, where control falls off the end anyway."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def without_returns(statements: List[ast.stmt], *, last: bool = True) -> List[ast.stmt]:
-    """``statements`` with each ``return`` left out behind which nothing would follow; in loops it becomes ``break``.
-
-    ``last``: what comes behind all of them is the end of the body, or can't be reached.
-    """
+    """Return ``statements`` without each ``return`` that nothing would follow; in loops it becomes ``break``. ``last``:
+    the end of the body follows all of them, or their end is unreachable."""
     result = list(statements)
     if last and result and isinstance(result[-1], ast.Return):
         result.pop()
@@ -32,7 +30,7 @@ def _shorten(statement: ast.stmt, *, last: bool) -> None:
         statement.orelse = statement.orelse and without_returns(statement.orelse, last=last)
         return
     final = getattr(statement, "finalbody", None)
-    # A ``finally`` that raises lets nothing through.
+    # A ``finally`` that raises has no normal exit.
     inner = last or bool(final and isinstance(final[-1], ast.Raise))
     for field in ("body", "orelse", "finalbody"):
         block = getattr(statement, field, None)
@@ -45,7 +43,7 @@ def _shorten(statement: ast.stmt, *, last: bool) -> None:
 
 
 def _with_breaks(statement: ast.stmt) -> ast.stmt:
-    """``statement`` with ``break`` for ``return``, not in loops and functions further in."""
+    """Return ``statement`` with ``break`` for ``return``, except in inner loops and functions."""
     if isinstance(statement, ast.Return):
         return ast.Break()
     if not isinstance(statement, (*_LOOPS, *_SCOPES)):

@@ -1,4 +1,4 @@
-"""``if`` statements: the nodes of each branch, and the join node behind them."""
+"""``if`` statements: the nodes of each branch, and the join node after them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Set
 
 from depyf.flow.graph import Branch
+from depyf.flow.written_jumps import Written
 from depyf.lift import build
 from depyf.lift.nodes import Condition, Node, Raise, Return
 from depyf.lift.places import place_of, put
 from depyf.normal.ops import Op
 from depyf.structure.leaving import fails, leaves
+from depyf.structure.regions import is_outside, past_marks
+from depyf.structure.structurer import Structurer
 from depyf.structure.unstructured import Unstructured
 
 if TYPE_CHECKING:
-    from depyf.structure.structurer import Place, _Structurer
+    from depyf.structure.place import Place
 
 
 def if_statement(
-    structurer: _Structurer, node: Node, term: Condition, place: Place, result: List[ast.stmt]
+    structurer: Structurer, node: Node, term: Condition, place: Place, result: List[ast.stmt]
 ) -> Optional[int]:
-    """Write the ``if`` that begins with the test at the end of ``node``; the node behind it."""
+    """Write the ``if`` for the test at the end of ``node``; return the next node, ``None`` if there is none."""
     if term.keep:
         raise Unstructured(f"node {node.id} keeps the value it tests")
     merge = _merge(structurer, node, place)
@@ -30,21 +33,23 @@ def if_statement(
         merge = _behind_else(structurer, term, place)
     arms = place if merge is None else replace(place, follow=merge)
     body = structurer.sequence(term.fall, arms)
-    if merge is None and leaves(body):
+    if merge is None and leaves(body, structurer.leaving):
         result.append(_if_statement(term.test, body, []))
         return term.target
     orelse = structurer.sequence(term.target, arms)
     if not body and orelse and merge is None and place.follow is not None:
-        # The compiler would have jumped if nothing had been written here.
-        rest_leaves = leaves(orelse) and not _jump_was_added(structurer, node)
+        # The compiler would have jumped if this arm were empty.
+        rest_leaves = leaves(orelse, structurer.leaving) and not _jump_was_added(structurer, node)
         jump = _explicit_jump(structurer, term.fall, place, rest_leaves=rest_leaves)
         if jump is None:
             result.append(ast.If(build.negate(term.test), orelse, []))
+        elif isinstance(jump, ast.Pass):
+            result.append(ast.If(term.test, [jump], orelse))
         else:
             result.append(ast.If(term.test, [jump], []))
             result.extend(orelse)
         return None
-    if leaves(body) and not (merge is None and leaves(orelse)):
+    if leaves(body, structurer.leaving) and not (merge is None and leaves(orelse, structurer.leaving)):
         result.append(_if_statement(term.test, body, []))
         result.extend(orelse)
     else:
@@ -52,19 +57,31 @@ def if_statement(
     return merge
 
 
-def _explicit_jump(structurer: _Structurer, target: int, place: Place, *, rest_leaves: bool) -> Optional[ast.stmt]:
-    """The statement that goes to ``target``, where control would come by itself, too."""
-    target = structurer._past_marks(target, place)
+def _explicit_jump(structurer: Structurer, target: int, place: Place, *, rest_leaves: bool) -> Optional[ast.stmt]:
+    """Return the explicit jump to ``target`` that was written although control falls through to it; ``None`` if none
+    was."""
+    target = past_marks(structurer, target, place)
     if target == place.follow == place.continues and rest_leaves:
         return ast.Continue()
     if target == place.follow == structurer.end:
-        return ast.Return(None)
+        return _written_pass(structurer, target) or ast.Return(None)
     return None
 
 
-def _jump_was_added(structurer: _Structurer, node: Node) -> bool:
-    """Whether the jump behind the test that ends ``node`` has the place of the test: then no ``continue`` was written,
-    but the compiler turned a test round that would have jumped backwards (since 3.12)."""
+def _written_pass(structurer: Structurer, end: int) -> Optional[ast.stmt]:
+    """Return the ``pass`` that the implicit return at node ``end`` has the span of; ``None`` if it has another one."""
+    term = structurer.nodes[end].terminator
+    span = place_of(term.value) if isinstance(term, Return) and term.value is not None else None
+    if span is None or structurer.flow.written_jumps.of_return(span) is not Written.PASS:
+        return None
+    statement = ast.Pass()
+    put(statement, span)
+    return statement
+
+
+def _jump_was_added(structurer: Structurer, node: Node) -> bool:
+    """Return whether the jump after the test that ends ``node`` has the span of the test. No ``continue`` was written
+    then: the compiler inverted a test that would have jumped backwards (since 3.12)."""
     block, ops = structurer.flow.blocks.get(node.last_block), structurer.flow.code.ops
     if block is None or not isinstance(block.term, Branch):
         return False
@@ -77,28 +94,29 @@ def _jump_was_added(structurer: _Structurer, node: Node) -> bool:
     return False
 
 
-def _merge(structurer: _Structurer, node: Node, place: Place) -> Optional[int]:
-    """The node behind the statement that begins at ``node``: dominated by it and reached more than one way."""
+def _merge(structurer: Structurer, node: Node, place: Place) -> Optional[int]:
+    """Return the join node of the statement at ``node``: dominated by it, with several predecessors; ``None`` if none
+    is."""
     best: Optional[int] = None
     for child in structurer.shape.children[node.id]:
         if place.known(child) or (structurer.shape.is_copyable(child) and not structurer.shape.is_one_statement(child)):
             continue
-        if len(structurer.shape.forward_predecessors(child)) < 2 or structurer._is_outside(child, place):
+        if len(structurer.shape.forward_predecessors(child)) < 2 or is_outside(structurer, child, place):
             continue
         if best is None or structurer.shape.index[child] < structurer.shape.index[best]:
             best = child
     return best
 
 
-def _never_returns(structurer: _Structurer, id: int, place: Place) -> bool:
-    """Whether the short branch at ``id`` ends in ``raise`` or ``return``."""
+def _never_returns(structurer: Structurer, id: int, place: Place) -> bool:
+    """Return whether the short branch at ``id`` ends in ``raise`` or ``return``."""
     term = structurer.nodes[id].terminator
     return isinstance(term, (Raise, Return)) and not place.known(id)
 
 
-def _behind_else(structurer: _Structurer, term: Condition, place: Place) -> Optional[int]:
-    """Where the first branch jumps to over the second one, if the second never comes there: the statement has an
-    ``else`` that leaves, and goes on behind it."""
+def _behind_else(structurer: Structurer, term: Condition, place: Place) -> Optional[int]:
+    """Return where the first branch jumps if the second one never gets there; ``None`` if that is not a single node.
+    The statement then has an ``else`` that exits, and control continues at that node."""
     limit = structurer.nodes[term.target].offset
     if place.known(term.fall):
         return None
@@ -111,7 +129,7 @@ def _behind_else(structurer: _Structurer, term: Condition, place: Place) -> Opti
     found: Set[int] = set()
     todo, seen = [term.fall], {term.fall}
     while todo:
-        for target in structurer.nodes[todo.pop()].successors():
+        for target in structurer.shape.successors[todo.pop()]:
             if target in seen or place.known(target) or structurer.shape.is_copyable(target):
                 continue
             seen.add(target)
@@ -122,7 +140,7 @@ def _behind_else(structurer: _Structurer, term: Condition, place: Place) -> Opti
     if len(found) != 1:
         return None
     behind = found.pop()
-    if not structurer.shape.dominates(term.fall, behind) or structurer._is_outside(behind, place):
+    if not structurer.shape.dominates(term.fall, behind) or is_outside(structurer, behind, place):
         return None
     return behind
 
@@ -132,5 +150,5 @@ def _if_statement(test: ast.expr, body: List[ast.stmt], orelse: List[ast.stmt]) 
         failed = ast.Assert(build.negate(test), body[0].msg)
         put(failed, place_of(body[0]))
         return failed
-    # With nothing but an ``else`` it would be the opposite test.
+    # An ``if`` with only an ``else`` would have been compiled as the opposite test.
     return ast.If(test, body or [ast.Pass()], orelse)

@@ -1,7 +1,7 @@
-"""Empty bodies for ``try`` ... ``finally`` statements whose own was moved in front of them.
+"""Insert empty bodies for ``try`` ... ``finally`` statements whose own code was moved in front of them.
 
-Code that can't raise is lifted together with what comes before it. If nothing else was in the body, control would reach
-the ``finally`` part without having been inside of the statement.
+Code that can't raise is lifted together with its predecessor. If the body has no other code, control would reach the
+``finally`` part without having entered the statement.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from depyf.lift.nodes import Goto, LiftedGraph, Node
 
 
 def with_bodies(lifted: LiftedGraph, flow: FlowGraph) -> LiftedGraph:
-    """``lifted``, or a copy with an empty node inside of each region that is left without having been entered."""
+    """Return ``lifted``, or a copy with an empty node in each region that is exited without having been entered."""
     nodes = lifted.nodes
     fresh = min([*nodes, 0]) - 1
     result = dict(nodes)

@@ -1,12 +1,11 @@
-"""Which statements each node of a lifted graph lies inside of: ``try`` bodies, handlers, ``for`` loops.
+"""The statements that enclose each node of a lifted graph: ``try`` bodies, handlers, ``for`` loops.
 
-These are facts of the bytecode, not choices: protected regions come from its exception table, handlers and loops from
-the markers (the handled exception, the iterator) that lie on the stack while a node runs.
+These are facts of the bytecode: protected regions come from its exception table, handlers and loops from the markers
+(the handled exception, the iterator) on the stack while a node runs.
 """
 
 from __future__ import annotations
 
-import enum
 from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Jump, Region
@@ -14,13 +13,12 @@ from depyf.lift.items import Item, Mark, Marker
 from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
 from depyf.normal.ops import Op
 from depyf.quick_dataclass import dataclass
+from depyf.quick_enum import Enum
 from depyf.structure.unstructured import Unstructured
 
 
-class Kind(enum.Enum):
-    """What a node lies inside of: the body of a ``try``, a handler, or a ``for`` loop."""
-
-    __hash__ = object.__hash__  # that of enumerations is a function in Python, and takes several times as long
+class Kind(Enum):
+    """The kind of an enclosing statement: the body of a ``try``, a handler, or a ``for`` loop."""
 
     TRY = "try"
     HANDLER = "handler"
@@ -29,7 +27,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Context:
-    """``anchor`` is the node where the handler begins, or the loop's own node."""
+    """An enclosing statement; ``anchor`` is the entry node of the handler, or the loop header."""
 
     kind: Kind
     anchor: int
@@ -43,7 +41,7 @@ Path = Tuple[Context, ...]
 
 
 class Contexts:
-    """Computed once for a graph; changes nothing in it. Raises ``Unstructured`` if contexts overlap."""
+    """The contexts of all nodes. Raises ``Unstructured`` if contexts overlap."""
 
     def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
         self.nodes, self.flow = lifted.nodes, flow
@@ -64,13 +62,13 @@ class Contexts:
         for context in sorted(found, key=lambda context: len(self._outside(context))):
             if self._outside(context) != frozenset(path):
                 where = f"node {id} (offset {self.nodes[id].offset})"
-                raise Unstructured(f"{where} lies in {context}, but not in all around it")
+                raise Unstructured(f"{where} is in {context}, but not in all contexts around that")
             path.append(context)
         return tuple(path)
 
     def _closed(self, found: FrozenSet[Context]) -> FrozenSet[Context]:
-        """For code that can't raise: what its stack says it lies in, with all around that, and of the regions those
-        that fit in. Bytecode need not guard such code."""
+        """Return the contexts of code that can't raise, which bytecode need not guard. They are those of the stack
+        markers with everything around them, and the regions that nest properly."""
         result: Set[Context] = set()
         for context in found:
             if context.kind is not Kind.TRY:
@@ -88,7 +86,7 @@ class Contexts:
         return frozenset(found)
 
     def _outside(self, context: Context) -> FrozenSet[Context]:
-        """The contexts around ``context``."""
+        """Return the contexts around ``context``."""
         if context not in self._around:
             if context.anchor not in self.nodes:
                 raise Unstructured(f"{context} is not in the graph")
@@ -96,14 +94,14 @@ class Contexts:
         return self._around[context]
 
     def _iterators(self, id: int) -> Set[int]:
-        """The loops whose iterators lie on the stack while node ``id`` runs."""
+        """Return the loops whose iterators are on the stack while node ``id`` runs."""
         if id not in self.origins:
             return _loops_on(self._without_dropped(id))
         whole = self.nodes[self.origins[id]]
         return _loops_on(whole.base) & _loops_on(whole.stack)
 
     def _without_dropped(self, id: int) -> List[Item]:
-        """The stack of node ``id`` without the iterators that it drops before it does anything: ``break``."""
+        """Return the stack of node ``id`` without the iterators that it pops first, as ``break`` does."""
         stack = list(self.nodes[id].base)
         block = self.flow.blocks.get(id)
         while block is not None:
@@ -116,7 +114,7 @@ class Contexts:
         return stack
 
     def _origins(self) -> Dict[int, int]:
-        """For nodes that were cut off behind a mark: the node that they were cut off from."""
+        """Return the original node of each node that was split off after a mark."""
         origins: Dict[int, int] = {}
         for id, node in self.nodes.items():
             current = node
@@ -137,7 +135,7 @@ class Contexts:
     # --- with --------------------------------------------------------------------------------------------------------
 
     def _with_regions(self) -> Dict[int, Region]:
-        """The region of each ``with`` by the origin of its marks."""
+        """Return the region of each ``with`` by the origin of its marks."""
         result: Dict[int, Region] = {}
         for node in self.nodes.values():
             if node.statements and isinstance(node.statements[-1], WithEnter) and isinstance(node.terminator, Goto):
@@ -162,7 +160,7 @@ class Contexts:
         return context.kind is not Kind.FOR and context.anchor in self.finally_entries
 
     def path_of(self, context: Context) -> Path:
-        """The path of what stands directly inside ``context``."""
+        """Return the path of the code directly inside of ``context``."""
         anchor = self.paths[context.anchor]
         if context.kind is not Kind.FOR:
             anchor = tuple(other for other in anchor if other != Context(Kind.HANDLER, context.anchor))
@@ -178,7 +176,7 @@ def is_loop(node: Node) -> bool:
 
 
 def common(one: Path, two: Path) -> Path:
-    """The contexts around both."""
+    """Return the contexts that both paths share."""
     length = 0
     while length < min(len(one), len(two)) and one[length] == two[length]:
         length += 1

@@ -1,7 +1,7 @@
-"""The jumps of a lifted graph, sorted by the innermost context that both ends lie in.
+"""The edges of a lifted graph, sorted by the innermost context of both ends.
 
-Seen from one level, everything inside a ``try`` statement, a ``with`` or a ``for`` is one element; so the jumps of a
-level make a plain graph of elements.
+On one level, everything inside of a ``try`` statement, a ``with`` or a ``for`` is one element; so the edges of a level
+form a plain graph of elements.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from depyf.structure.dispatch_match import cases_of
 from depyf.structure.unstructured import Unstructured
 
 Element = Union[int, Context]
-"""What a level is made of: nodes (a loop's node stands for the whole loop) and ``try`` or ``with`` bodies."""
+"""The elements of a level: nodes (a header represents its whole loop) and ``try`` or ``with`` bodies."""
 
 
 class Way(NamedTuple):
-    """Where a jump really goes, the marks on its way left out; ``returned`` if that is a bare ``return``."""
+    """The final target of a jump, with marks skipped; ``returned`` if that is a bare ``return``."""
 
     target: int
     returned: Optional[ast.expr]
@@ -48,8 +48,8 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Clause:
-    """``except type as name`` (a bare ``except`` without ``type``), its code from node ``start``. Clauses of
-    ``except*`` end where the ``following`` one is tested."""
+    """``except type as name`` (a bare ``except`` without ``type``) with the entry node ``start``. A clause of
+    ``except*`` ends where the ``following`` one is tested."""
 
     type: Optional[ast.expr]
     name: Optional[str]
@@ -58,7 +58,7 @@ class Clause:
 
 
 class Edges:
-    """All jumps that can be reached from the entry; ``levels`` holds them by level."""
+    """All edges reachable from the entry; ``levels`` holds them by level."""
 
     def __init__(self, contexts: Contexts, entry: int) -> None:
         self.contexts, self.nodes, self.paths = contexts, contexts.nodes, contexts.paths
@@ -72,8 +72,8 @@ class Edges:
     # --- single jumps ------------------------------------------------------------------------------------------------
 
     def way(self, path: Path, target: int) -> Way:
-        """The jump to ``target`` from code at ``path``. Raises ``Unstructured`` if it does not leave each ``with`` and
-        each ``finally`` on its way as Python would."""
+        """Return the jump to ``target`` from code at ``path``. Raises ``Unstructured`` if it does not exit each
+        ``with`` and ``finally`` in between as Python would."""
         ended: Set[Optional[Context]] = set()
         id, seen = target, set()
         while id not in seen:
@@ -89,12 +89,12 @@ class Edges:
             id = node.terminator.target
         left = path[len(common(path, self.paths[id])) :]
         managers = {context for context in left if context.kind is Kind.TRY and self.contexts.is_with(context)}
-        if not managers <= ended or not ended <= set(left):  # all ways out of a finally are known to run its body
-            raise Unstructured(f"node {id} is reached from {path} without leaving it properly")
+        if not managers <= ended or not ended <= set(left):  # all exits of a finally are known to run its body
+            raise Unstructured(f"node {id} is reached from {path} without exiting it properly")
         return Way(id, self._returned(id, past_finally=any(self.contexts.is_finally(context) for context in left)))
 
     def _is_passed(self, node: Node) -> bool:
-        """Whether ``node`` does nothing but say that something is left."""
+        """Return whether ``node`` only marks the exit of regions."""
         term = node.terminator
         if not isinstance(term, Goto) or term.target == node.id:
             return False
@@ -105,7 +105,7 @@ class Edges:
         return all(isinstance(statement, marks) for statement in node.statements)
 
     def _returned(self, id: int, *, past_finally: bool) -> Optional[ast.expr]:
-        """The value of a ``return`` that may stand wherever a jump to it does."""
+        """Return the value of a ``return`` that can replace every jump to it; ``None`` if it can't be duplicated."""
         node = self.nodes[id]
         term = node.terminator
         if not isinstance(term, Return) or node.statements or not node.silent:
@@ -116,14 +116,15 @@ class Edges:
         return term.value if pending or not past_finally or isinstance(term.value, ast.Constant) else None
 
     def exits(self, id: int) -> Sequence[int]:
-        """The targets of the jumps at the end of node ``id`` (of a whole ``match`` statement, if it ends in one)."""
+        """Return the targets of the jumps at the end of node ``id`` (of the whole ``match`` statement, if it ends in
+        one)."""
         node = self.nodes[id]
         if isinstance(node.terminator, MatchTest):
             return [case.body for case in cases_of(self.nodes, node)]
         return node.successors()
 
     def path_behind(self, id: int, target: int) -> Path:
-        """Where control is as it leaves node ``id`` for ``target``: in the loop, if ``id`` is a loop's node."""
+        """Return the path of the edge from node ``id`` to ``target``: inside the loop, if ``id`` is a loop header."""
         path = self.paths[id]
         node = self.nodes[id]
         if isinstance(node.terminator, Loop) and target == node.terminator.body:
@@ -133,7 +134,7 @@ class Edges:
     # --- handlers ----------------------------------------------------------------------------------------------------
 
     def clauses(self, context: Context) -> List[Clause]:
-        """The ``except`` clauses of a ``try`` body."""
+        """Return the ``except`` clauses of a ``try`` body."""
         if context not in self._handlers:
             self._handlers[context] = list(self._find_clauses(context.anchor))
         return self._handlers[context]
@@ -159,13 +160,13 @@ class Edges:
         if not isinstance(first, BindException) or first.handler != entry:
             if term.group:
                 return None
-            raise Unstructured(f"node {term.match} does not begin an except clause")
+            raise Unstructured(f"node {term.match} does not start an except clause")
         if first.target is not None and not isinstance(first.target, ast.Name):
-            raise Unstructured(f"node {term.match} stores the exception in something that is no name")
+            raise Unstructured(f"node {term.match} stores the exception in a target that is not a name")
         return None if first.target is None else first.target.id
 
     def suppressed(self, context: Context) -> Way:
-        """Where control goes when the manager of a ``with`` swallows an exception."""
+        """Return where control continues when the manager of a ``with`` suppresses an exception."""
         if context not in self._suppressed:
             term = self.nodes[context.anchor].terminator
             if not isinstance(term, WithDecision):
@@ -184,7 +185,7 @@ class Edges:
     # --- levels ------------------------------------------------------------------------------------------------------
 
     def element(self, id: int, level: Path) -> Optional[Element]:
-        """What node ``id`` belongs to, seen from ``level``; ``None`` if it lies outside."""
+        """Return the element of ``level`` that node ``id`` belongs to; ``None`` if it is outside."""
         path = self.paths[id]
         if path[: len(level)] != level:
             return None
@@ -213,7 +214,7 @@ class Edges:
                     todo.extend(self._open(context))
 
     def _open(self, context: Context) -> List[int]:
-        """Where control goes when an exception reaches ``context``."""
+        """Return where control continues when an exception reaches ``context``."""
         if self.contexts.is_with(context):
             way = self.suppressed(context)
             self._add(context, self.contexts.path_of(context)[:-1], way.target)
@@ -239,7 +240,7 @@ class Edges:
         element = self.element(target, level)
         assert element is not None
         if element == source and isinstance(element, int) and isinstance(self.nodes[element].terminator, Loop):
-            return  # the jump back of a for loop, and the one into its body
+            return  # the back edge of a for loop, and the edge into its body
         if once and (source, target) in self._known:
             return
         self._known.add((source, target))

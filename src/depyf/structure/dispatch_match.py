@@ -1,4 +1,4 @@
-"""``match`` statements for the dispatcher: a chain of pattern tests is one branch with many ways out."""
+"""``match`` statements for the dispatcher: a chain of pattern tests is one branch with several successors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from depyf.structure.unstructured import Unstructured
 
 @dataclass(frozen=True)
 class Case:
-    """``pattern`` and ``guard`` (no pattern: ``case _``) lead to node ``body``."""
+    """``pattern`` and ``guard`` (without a pattern: ``case _``) branch to node ``body``."""
 
     pattern: Optional[ast.pattern]
     guard: Optional[ast.expr]
@@ -22,13 +22,11 @@ class Case:
 
 
 def cases_of(nodes: Mapping[int, Node], node: Node) -> List[Case]:
-    """The cases of the ``match`` statement that ``node`` ends in, the way taken when none matches included.
-
-    Raises ``Unstructured`` if ``node`` ends in a case that stands outside of its statement.
-    """
+    """Return the cases of the ``match`` statement that ``node`` ends in, including the edge taken when none matches.
+    Raises ``Unstructured`` if ``node`` ends in a case outside of its statement."""
     first = node.terminator
     if not isinstance(first, MatchTest) or first.subject is None:
-        raise Unstructured(f"node {node.id} (offset {node.offset}): a case stands outside of its match statement")
+        raise Unstructured(f"node {node.id} (offset {node.offset}): a case is outside of its match statement")
     cases: List[Case] = []
     term = first
     while True:
@@ -49,7 +47,7 @@ def cases_of(nodes: Mapping[int, Node], node: Node) -> List[Case]:
 
 
 def _case(nodes: Mapping[int, Node], term: MatchTest) -> Tuple[Case, Optional[int]]:
-    """The case that ``term`` tests, and where control goes if it does not apply."""
+    """Return the case that ``term`` tests, and the node where control continues if it does not apply."""
     inside = nodes[term.success]
     test = inside.terminator
     if (
@@ -65,7 +63,7 @@ def _case(nodes: Mapping[int, Node], term: MatchTest) -> Tuple[Case, Optional[in
 
 
 def match_statement(subject: ast.expr, cases: List[Case], bodies: List[List[ast.stmt]]) -> ast.stmt:
-    """``match subject`` with ``cases`` and what they lead to."""
+    """Return ``match subject`` with ``cases`` and their bodies."""
     written = [
         ast.match_case(
             pattern=case.pattern if case.pattern is not None else ast.MatchAs(pattern=None, name=None),

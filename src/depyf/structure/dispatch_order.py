@@ -11,8 +11,8 @@ from depyf.structure.dispatch_edges import Edge, Element
 
 
 class Order:
-    """What can be reached from ``starts`` over ``edges`` (by source), within ``allowed``, without jumps to the nodes
-    ``cut``. ``ways_in`` counts the jumps into each component from other ones, each start being one."""
+    """The components reachable from ``starts`` over ``edges`` (by source), within ``allowed``, without edges to the
+    nodes ``cut``. ``ways_in`` counts the edges into each component from others; each start counts as one."""
 
     def __init__(
         self,

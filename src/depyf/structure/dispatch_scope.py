@@ -1,4 +1,4 @@
-"""Where statements are being written: at which level, in which loop."""
+"""The position of statements under construction: their level and their loop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from depyf.structure.dispatch_states import Arrival, Live, Target, merged
 
 @dataclass
 class LoopFrame:
-    """The loop that ``break`` and ``continue`` mean: jumps to ``again`` continue it, all others leave it.
-
-    ``counted``: which targets were jumped to out of which ``try`` statements (as all their jumps to one count once).
-    """
+    """The loop of ``break`` and ``continue``: jumps to ``again`` continue it, all others exit it. ``counted``: the
+    targets by the ``try`` statement that jumps to them; all jumps of a statement to one target count once."""
 
     level: Path
     again: FrozenSet[Target]
@@ -24,7 +22,7 @@ class LoopFrame:
     counted: Set[Tuple[Context, Target]] = field(default_factory=set)
 
     def leave(self, target: Target, arrival: Arrival, level: Path) -> None:
-        """A jump out of the loop that stands at ``level``."""
+        """Record an exit of the loop from ``level``."""
         if len(level) > len(self.level):
             inside = level[len(self.level)]
             around = Context(Kind.TRY, inside.anchor) if inside.kind is Kind.HANDLER else inside
@@ -35,8 +33,8 @@ class LoopFrame:
 
 @dataclass
 class Scope:
-    """A list of statements under construction, for the elements that ``order`` holds. ``outer``: the one around it, if
-    it stands in a ``try`` statement that ``break`` and ``continue`` may leave."""
+    """A list of statements under construction for the elements of ``order``. ``outer``: the enclosing scope, if that is
+    in a ``try`` statement that ``break`` and ``continue`` may exit."""
 
     level: Path
     order: Order

@@ -1,21 +1,21 @@
-"""The state variable: assignments that say where control goes on, and the tests that read it.
+"""The state variable: assignments that select the next target, and the tests that read it.
 
-Every jump that is not written as syntax begins as an assignment. Where it turns out that only one target is possible,
-its assignments are taken back, so that most programs keep none.
+Every jump that has no syntax starts as an assignment. Where only one target remains possible, its assignments are
+removed, so that most programs keep none.
 """
 
 from __future__ import annotations
 
 import ast
 from dataclasses import field
-from typing import Dict, Iterable, List, NamedTuple, Set, Tuple, Union
+from typing import Dict, Iterable, List, NamedTuple, Optional, Set, Tuple, Union
 
 from depyf.quick_dataclass import dataclass
-from depyf.structure.dispatch_contexts import Contexts, Kind, Path
+from depyf.structure.dispatch_contexts import Context, Contexts, Kind, Path
 
 
 class End(NamedTuple):
-    """The end of the ``finally`` body that begins at node ``anchor``: what was interrupted goes on."""
+    """The end of the ``finally`` body with the entry node ``anchor``: the interrupted jump or exception resumes."""
 
     anchor: int
 
@@ -24,7 +24,7 @@ Target = Union[int, End]
 
 
 class Assignment(ast.Assign):
-    """``names = number``, as long as it is not taken back. ``read``: a test depends on it."""
+    """``names = number``, unless it is ``dropped``. ``read``: a test depends on it."""
 
     names: Tuple[str, ...] = ()
     number: int = 0
@@ -34,24 +34,24 @@ class Assignment(ast.Assign):
 
 @dataclass
 class Arrival:
-    """That control may go on at some target: over how many jumps, and the assignments made there."""
+    """Control may continue at a target: the number of jumps to it, and the assignments made there."""
 
     count: int = 1
     assignments: List[Assignment] = field(default_factory=list)
 
     def drop(self) -> None:
-        """Nobody needs to know: it is the only target."""
+        """Drop the assignments: it is the only target."""
         for assignment in self.assignments:
             assignment.dropped = not assignment.read
 
     def keep(self) -> None:
-        """A test will read the variable."""
+        """Keep the assignments: a test reads the variable."""
         for assignment in self.assignments:
             assignment.read = True
 
 
 Live = Dict[Target, Arrival]
-"""Where control may go on behind some statements."""
+"""The possible targets after some statements."""
 
 
 def merged(one: Live, two: Live) -> Live:
@@ -65,15 +65,15 @@ def merged(one: Live, two: Live) -> Live:
 
 
 def as_one_jump(live: Live) -> Live:
-    """Seen from outside of a statement, all jumps out of it to the same target are one."""
+    """Return ``live`` as seen from outside of a statement: all its jumps to the same target are one."""
     return {target: Arrival(1, arrival.assignments) for target, arrival in live.items()}
 
 
 class States:
-    """Names and numbers.
+    """The names of the state variables and the numbers of their targets.
 
-    A ``with`` body and a ``finally`` body have a variable of their own: what was assigned before they began counts
-    again when the manager swallows an exception, or when the ``finally`` body ends.
+    A ``with`` body and a ``finally`` body have a variable of their own: assignments from before are valid again when
+    the manager suppresses an exception, or when the ``finally`` body ends.
     """
 
     def __init__(self, contexts: Contexts) -> None:
@@ -82,21 +82,39 @@ class States:
         self._numbers: Dict[Target, int] = {}
         self.tested: Set[str] = set()
 
-    def assignment(self, level: Path, target: Target) -> Assignment:
-        """Goes on at ``target``, said at ``level``: all variables from there out to the one of ``target``."""
-        if isinstance(target, End):
-            home = (*self.contexts.paths[target.anchor],)
-        else:
-            home = self.contexts.paths[target]
-        here, there = self._scopes(level), self._scopes(home)
+    def assignment(self, level: Path, target: Target, passing: Optional[Path] = None) -> Assignment:
+        """Return the assignment at ``level`` that selects ``target``: of all variables from there out to that of
+        ``target``. ``passing``: where the jump begins, if that is further inside. What lies behind an enclosing
+        ``with`` is assigned where control has left the statements in its body: if one of them fails while it is left,
+        and the manager suppresses that, the assignment from before has to be valid."""
+        here, there = self._scopes(level), self._scopes(self._home(target))
         assert here[: len(there)] == there
         result = Assignment(targets=[], value=ast.Constant(None))
-        result.names = tuple(self._name(scope) for scope in here[len(there) - 1 :])
+        first = max(len(there) - 1, self._outermost_safe(passing or level))
+        result.names = tuple(self._name(scope) for scope in here[first:])
         result.number = self._number(target)
         return result
 
+    def is_complete(self, level: Path, target: Target, passing: Path) -> bool:
+        """Return whether a jump from ``passing`` to ``target`` needs no further assignment when it is at ``level``."""
+        outermost = max(len(self._scopes(self._home(target))) - 1, self._outermost_safe(level))
+        return self._outermost_safe(passing) <= outermost
+
+    def _home(self, target: Target) -> Path:
+        return self.contexts.paths[target.anchor if isinstance(target, End) else target]
+
+    def _outermost_safe(self, path: Path) -> int:
+        """Return the index of the outermost of ``_scopes`` with a variable that may be assigned at ``path``: it is the
+        body of the innermost ``with`` that another ``with`` or a ``finally`` stands in."""
+        exits = [context for context in path if context.kind is Kind.TRY and self._runs_code_at_exit(context)]
+        managers = [context for context in exits[:-1] if self.contexts.is_with(context)]
+        return len(self._scopes(path[: path.index(managers[-1]) + 1])) - 1 if managers else 0
+
+    def _runs_code_at_exit(self, context: Context) -> bool:
+        return self.contexts.is_with(context) or self.contexts.is_finally(context)
+
     def test(self, level: Path, targets: Iterable[Target]) -> ast.expr:
-        """Whether control goes on at one of ``targets``."""
+        """Return the test whether one of ``targets`` is selected."""
         name = self._name(self._scopes(level)[-1])
         self.tested.add(name)
         tests: List[ast.expr] = [
@@ -106,7 +124,7 @@ class States:
         return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests)
 
     def finish(self, assignment: Assignment) -> List[ast.stmt]:
-        """The statement that is left of ``assignment``."""
+        """Return the statement that remains of ``assignment``, as a list of at most one."""
         names = [name for name in assignment.names if name in self.tested]
         if assignment.dropped or not names:
             return []
@@ -122,10 +140,22 @@ class States:
         return scopes
 
     def _name(self, scope: Path) -> str:
-        # Underscores on both sides: such a name stays as it is inside of a class.
+        # Underscores on both sides: such a name is not mangled inside of a class.
         if scope not in self._names:
             self._names[scope] = f"__state_{len(self._names)}__" if self._names else "__state__"
         return self._names[scope]
 
     def _number(self, target: Target) -> int:
         return self._numbers.setdefault(target, len(self._numbers))
+
+
+def keep_all(live: Live) -> None:
+    """Keep the assignments that lead to each of ``live``: the state variable is tested."""
+    for arrival in live.values():
+        arrival.keep()
+
+
+def drop_all(live: Live) -> None:
+    """Drop the assignments that lead to each of ``live``: no test needs them."""
+    for arrival in live.values():
+        arrival.drop()

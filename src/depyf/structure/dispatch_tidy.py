@@ -7,9 +7,9 @@ import inspect
 from typing import Callable, List, Optional
 
 from depyf.bytecode.code import Code
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, TryStatement
 from depyf.lift import build
 from depyf.structure.dispatch_states import Assignment, States
-from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 from depyf.structure.leaving import is_match, leaves
 from depyf.structure.unstructured import Unstructured
 
@@ -22,7 +22,7 @@ class Tidy:
         self.keeps_state = False
 
     def whole(self, statements: List[ast.stmt], code: Code) -> List[ast.stmt]:
-        """The body of ``code``. Raises ``Unstructured`` for what a class or module body can't hold."""
+        """Return the body of ``code``. Raises ``Unstructured`` for what a class or module body can't hold."""
         result = self.block(statements)
         if code.co_name != "<lambda>":
             result = _without_last(result, _returns_none)
@@ -30,7 +30,7 @@ class Tidy:
             if self.keeps_state:
                 raise Unstructured("a state variable would become an attribute of the class or module")
             if any(isinstance(node, ast.Return) for statement in result[:-1] for node in ast.walk(statement)):
-                raise Unstructured("the body of a class or module ends in its middle")
+                raise Unstructured("a class or module returns before the end of its body")
         return result
 
     def block(self, statements: List[ast.stmt]) -> List[ast.stmt]:
@@ -102,7 +102,7 @@ class Tidy:
 
 
 def _without_last(statements: List[ast.stmt], happens_anyway: Callable[[ast.stmt], bool]) -> List[ast.stmt]:
-    """Without the jumps at the end of ``statements`` (of branches at their end, too) that happen anyway there."""
+    """Return ``statements`` without redundant jumps at their end, also at the end of branches there."""
     if not statements:
         return statements
     last = statements[-1]
@@ -135,7 +135,7 @@ def _returns_none(statement: ast.stmt) -> bool:
 
 
 def _assertion(test: Optional[ast.expr], statement: ast.stmt) -> Optional[ast.Assert]:
-    """What raises ``AssertionError`` without looking the name up is an ``assert``."""
+    """Return the ``assert`` for a raise of the ``AssertionError`` that is not looked up; ``None`` otherwise."""
     if not isinstance(statement, ast.Raise) or statement.cause is not None:
         return None
     raised = statement.exc
@@ -148,7 +148,7 @@ def _assertion(test: Optional[ast.expr], statement: ast.stmt) -> Optional[ast.As
 
 
 def _failed_assertion(arm: List[ast.stmt]) -> Optional[ast.Assert]:
-    """The ``assert False`` that ``arm`` consists of."""
+    """Return the ``assert False`` that is the whole ``arm``; ``None`` if it is not one."""
     if len(arm) != 1 or not isinstance(arm[0], ast.Assert):
         return None
     test = arm[0].test

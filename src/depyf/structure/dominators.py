@@ -1,67 +1,72 @@
 """Dominators: Lengauer, Tarjan, "A Fast Algorithm for Finding Dominators in a Flowgraph" (1979), the simple version.
 
-Its cost hardly grows with the size of the graph, whatever its shape. The algorithm that goes up the tree from all
-predecessors of a node (Cooper, Harvey, Kennedy) takes quadratic time where a long chain of tests goes to one end.
+It takes O(m log n) on any graph. The iterative algorithm of Cooper, Harvey, Kennedy takes quadratic time where a long
+chain of tests has one target.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, List
+from typing import Callable, Dict, Iterator, List, Sequence
 
 
-def immediate_dominators(entry: int, successors: Callable[[int], Iterable[int]]) -> Dict[int, int]:
-    """Return the immediate dominator of every node reachable from ``entry``; that of ``entry`` is itself."""
-    tree = _Tree(entry, successors)
-    return tree.dominators()
+class DepthFirstTree:
+    """The depth-first tree of a graph. Nodes are represented by their number in preorder; ``sources`` are those of
+    their predecessors. ``postorder``: the nodes themselves."""
 
-
-class _Tree:
-    """The depth-first tree of a graph; nodes are called by their number in it."""
-
-    def __init__(self, entry: int, successors: Callable[[int], Iterable[int]]) -> None:
-        self.nodes: List[int] = []
-        self.parent: List[int] = []
-        numbers: Dict[int, int] = {}
-        edges: List[List[int]] = []
-        todo = [(entry, 0)]
+    def __init__(self, entry: int, successors: Callable[[int], Sequence[int]]) -> None:
+        self.nodes = [entry]
+        self.parent = [0]
+        self.sources: List[List[int]] = [[]]
+        self.postorder: List[int] = []
+        numbers = {entry: 0}
+        path = [0]
+        todo: List[Iterator[int]] = [iter(successors(entry))]
         while todo:
-            node, parent = todo.pop()
-            if node in numbers:
-                continue
-            number = numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-            self.parent.append(parent)
-            edges.append(list(successors(node)))
-            todo.extend((target, number) for target in edges[-1] if target not in numbers)
-        self.sources: List[List[int]] = [[] for _ in self.nodes]
-        for number, targets in enumerate(edges):
-            for target in targets:
-                self.sources[numbers[target]].append(number)
-        self.semi = list(range(len(self.nodes)))
-        self.ancestor = [-1] * len(self.nodes)
-        self.label = list(range(len(self.nodes)))
+            for target in todo[-1]:
+                number = numbers.get(target)
+                if number is not None:
+                    self.sources[number].append(path[-1])
+                    continue
+                number = numbers[target] = len(self.nodes)
+                self.nodes.append(target)
+                self.parent.append(path[-1])
+                self.sources.append([path[-1]])
+                path.append(number)
+                todo.append(iter(successors(target)))
+                break
+            else:
+                self.postorder.append(self.nodes[path.pop()])
+                todo.pop()
 
     def dominators(self) -> Dict[int, int]:
-        count, semi, parent = len(self.nodes), self.semi, self.parent
-        dominator = [0] * count
-        buckets: List[List[int]] = [[] for _ in self.nodes]
+        """Return the immediate dominator of every node; that of the entry is itself."""
+        count, parent = len(self.nodes), self.parent
+        self.ancestor = [-1] * count
+        self.label = list(range(count))
+        semi = self.semi = list(range(count))
+        dominator = list(parent)
+        buckets: Dict[int, List[int]] = {}
+        joins: List[int] = []
         for number in range(count - 1, 0, -1):
-            for source in self.sources[number]:
-                semi[number] = min(semi[number], semi[self._least(source)])
-            buckets[semi[number]].append(number)
-            self.ancestor[number] = parent[number]
-            for other in buckets[parent[number]]:
+            above = parent[number]
+            if self.sources[number] == [above]:
+                semi[number] = above
+            else:
+                joins.append(number)
+                semi[number] = min(semi[self._least(source)] for source in self.sources[number])
+                buckets.setdefault(semi[number], []).append(number)
+            self.ancestor[number] = above
+            for other in buckets.pop(above, ()):
                 least = self._least(other)
-                dominator[other] = least if semi[least] < semi[other] else parent[number]
-            buckets[parent[number]].clear()
-        for number in range(1, count):
+                dominator[other] = least if semi[least] < semi[other] else above
+        for number in reversed(joins):
             if dominator[number] != semi[number]:
                 dominator[number] = dominator[dominator[number]]
         return {node: self.nodes[dominator[number]] for number, node in enumerate(self.nodes)}
 
     def _least(self, number: int) -> int:
-        """The node with the least semidominator on the way up from ``number``, below the root of its tree so far; the
-        way is made short (path compression)."""
+        """Return the ancestor of ``number`` with the least semidominator, below the root of its tree so far, and
+        compress the path."""
         ancestor, label, semi = self.ancestor, self.label, self.semi
         if ancestor[number] < 0:
             return number

@@ -1,43 +1,55 @@
-"""Whether control can run off the end of a list of statements."""
+"""Whether control can fall off the end of a list of statements."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, List
+from typing import TYPE_CHECKING, Dict, List, Optional, Tuple
 
-from depyf.structure.except_star import TRY_STATEMENTS
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS
 
 if TYPE_CHECKING:
     from typing import TypeGuard  # new in 3.10
 
 
-def leaves(statements: List[ast.stmt]) -> bool:
+Known = Dict[int, Tuple[ast.stmt, bool]]
+"""The results for statements, by their ids; they are valid while the statements do not change."""
+
+
+def leaves(statements: List[ast.stmt], known: Optional[Known] = None) -> bool:
     """Return whether the statements always end in return, raise, break or continue (False if that is not obvious)."""
     if not statements:
         return False
     last = statements[-1]
+    if known is None:
+        return _leaves(last, {})
+    if id(last) not in known:
+        known[id(last)] = last, _leaves(last, known)
+    return known[id(last)][1]
+
+
+def _leaves(last: ast.stmt, known: Known) -> bool:
     if isinstance(last, (ast.Return, ast.Raise, ast.Break, ast.Continue)) or fails(last):
         return True
     if isinstance(last, ast.If):
-        return bool(last.orelse) and leaves(last.body) and leaves(last.orelse)
+        return bool(last.orelse) and leaves(last.body, known) and leaves(last.orelse, known)
     if isinstance(last, (ast.With, ast.AsyncWith)):
         return False
     if isinstance(last, TRY_STATEMENTS):
-        if leaves(last.finalbody):
+        if leaves(last.finalbody, known):
             return True
-        ends = leaves(last.orelse) if last.orelse else leaves(last.body)
-        return ends and all(leaves(handler.body) for handler in last.handlers)
+        ends = leaves(last.orelse or last.body, known)
+        return ends and all(leaves(handler.body, known) for handler in last.handlers)
     if is_match(last):
         cases = last.cases
         complete = cases[-1].guard is None and always_matches(cases[-1].pattern)
-        return complete and all(leaves(case.body) for case in cases)
+        return complete and all(leaves(case.body, known) for case in cases)
     if isinstance(last, ast.While):
         return isinstance(last.test, ast.Constant) and last.test.value is True and not _breaks(last.body)
     return False
 
 
 def is_match(statement: ast.stmt) -> TypeGuard[ast.Match]:
-    """Whether ``statement`` is a ``match`` statement, which not every Python has."""
+    """Return whether ``statement`` is a ``match`` statement, which some supported Pythons lack."""
     return type(statement).__name__ == "Match"
 
 

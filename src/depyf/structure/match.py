@@ -10,15 +10,17 @@ from depyf.lift import build
 from depyf.lift.nodes import Condition, Goto, MatchTest, Node
 from depyf.quick_dataclass import dataclass
 from depyf.structure.leaving import always_matches, leaves
+from depyf.structure.regions import is_outside
+from depyf.structure.structurer import Structurer
 from depyf.structure.unstructured import Unstructured
 
 if TYPE_CHECKING:
-    from depyf.structure.structurer import Place, _Structurer
+    from depyf.structure.place import Place
 
 
 @dataclass
 class _Case:
-    """``nodes`` are that of the pattern and that of the guard; ``body`` is None if nothing is done."""
+    """``nodes`` are those of the pattern and of the guard; ``body`` is None if it is empty."""
 
     pattern: ast.pattern
     guard: Optional[ast.expr]
@@ -27,21 +29,24 @@ class _Case:
 
 
 def match_statement(
-    structurer: _Structurer, node: Node, term: MatchTest, place: Place, result: List[ast.stmt]
+    structurer: Structurer, node: Node, term: MatchTest, place: Place, result: List[ast.stmt]
 ) -> Optional[int]:
-    """Write the statement whose first case ``node`` ends in; where control goes on, as for all statements.
-
-    Raises ``Unstructured`` when its parts do not come together.
-    """
+    """Write the statement whose first case ``node`` ends in; return the next node, ``None`` if there is none. Raises
+    ``Unstructured`` when its parts do not belong together."""
     if term.subject is None:
-        raise Unstructured(f"node {node.id} (offset {node.offset}): a case stands outside of its match statement")
+        raise Unstructured(f"node {node.id} (offset {node.offset}): a case is outside of its match statement")
     cases, last, has_default = _read_cases(structurer, node, place)
     merge = _merge(structurer, cases, last, place)
     arms = place if merge is None else replace(place, follow=merge)
     bodies = [structurer.sequence(case.body, arms) if case.body is not None else [] for case in cases]
     written = [_case(case.pattern, case.guard, body) for case, body in zip(cases, bodies)]
     following = merge
-    if last is not None and merge is None and not has_default and all(leaves(body) for body in bodies):
+    if (
+        last is not None
+        and merge is None
+        and not has_default
+        and all(leaves(body, structurer.leaving) for body in bodies)
+    ):
         following = last
     elif last is not None and last != merge:
         default = structurer.sequence(last, arms)
@@ -53,8 +58,8 @@ def match_statement(
     return following
 
 
-def _read_cases(structurer: _Structurer, node: Node, place: Place) -> Tuple[List[_Case], Optional[int], bool]:
-    """The cases, where control goes if none matches, and whether ``case _`` certainly stands there."""
+def _read_cases(structurer: Structurer, node: Node, place: Place) -> Tuple[List[_Case], Optional[int], bool]:
+    """Return the cases, where control continues if none matches, and whether there certainly is a ``case _``."""
     cases: List[_Case] = []
     current: Optional[Node] = node
     statement = node.terminator
@@ -64,7 +69,7 @@ def _read_cases(structurer: _Structurer, node: Node, place: Place) -> Tuple[List
         term = current.terminator
         assert isinstance(term, MatchTest)
         if cases:
-            structurer._check_place(current, place)
+            structurer.check_place(current, place)
             structurer.written.add(current.id)
         case, fail = _read_case(structurer, current, term)
         cases.append(case)
@@ -81,9 +86,9 @@ def _read_cases(structurer: _Structurer, node: Node, place: Place) -> Tuple[List
             return cases, fail, term.default
 
 
-def _read_case(structurer: _Structurer, node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
-    """The case that ``term`` tests, and where control goes if it does not apply."""
-    if term.success == term.fail:  # the guard of a case that hands on to the next one was false when compiled
+def _read_case(structurer: Structurer, node: Node, term: MatchTest) -> Tuple[_Case, Optional[int]]:
+    """Return the case that ``term`` tests, and the node where control continues if it does not apply."""
+    if term.success == term.fail:  # the guard of a case with a successor was false at compile time
         return _Case(term.pattern, ast.Constant(False) if term.keeps else None, None, [node.id]), term.fail
     inside = structurer.nodes[term.success]
     test = inside.terminator
@@ -99,21 +104,21 @@ def _read_case(structurer: _Structurer, node: Node, term: MatchTest) -> Tuple[_C
     ):
         structurer.written.add(inside.id)
         nodes = [node.id, inside.id]
-        if test.fall == term.fail:
+        if test.fall == term.fail and test.target != term.fail:
             return _Case(term.pattern, build.negate(guard), test.target, nodes), test.fall
         return _Case(term.pattern, guard, test.fall, nodes), test.target
     return _Case(term.pattern, None, term.success, [node.id]), term.fail
 
 
 def _goes_on_at_once(inside: Node, fail: int) -> bool:
-    """Whether ``inside``, which a pattern leads to that keeps the subject, does nothing but go on to the next case: its
-    guard was false when it was compiled."""
+    """Return whether ``inside``, the target of a pattern that keeps the subject, only jumps to the next case. Its guard
+    was then false at compile time."""
     goes_on = isinstance(inside.terminator, Goto) and inside.terminator.target == fail
     return goes_on and not inside.statements and not inside.leaves
 
 
 def _guard(inside: Node, condition: Condition) -> Optional[ast.expr]:
-    """What ``condition`` tests, with the names that are assigned before put into it."""
+    """Return the test of ``condition`` with preceding assignments as walruses; ``None`` if that is not possible."""
     if condition.keep or inside.leaves:
         return None
     guard: ast.expr = condition.test
@@ -141,8 +146,8 @@ class _Naming(ast.NodeTransformer):
         return ast.NamedExpr(self.target, self.value) if isinstance(self.target, ast.Name) else node
 
 
-def _merge(structurer: _Structurer, cases: List[_Case], last: Optional[int], place: Place) -> Optional[int]:
-    """The node behind the statement: reached from several cases, or from one and when none matches."""
+def _merge(structurer: Structurer, cases: List[_Case], last: Optional[int], place: Place) -> Optional[int]:
+    """Return the node after the statement: reached from several cases, or from one and when none matches."""
     tests: Set[int] = {id for case in cases for id in case.nodes}
     shape = structurer.shape
     found: List[int] = []
@@ -155,7 +160,7 @@ def _merge(structurer: _Structurer, cases: List[_Case], last: Optional[int], pla
             return last
     for id in tests:
         for child in shape.children[id]:
-            if child in tests or place.known(child) or shape.is_copyable(child) or structurer._is_outside(child, place):
+            if child in tests or place.known(child) or shape.is_copyable(child) or is_outside(structurer, child, place):
                 continue
             sources = shape.forward_predecessors(child)
             if len(sources) < 2 or (child == last and all(source in tests for source in sources)):

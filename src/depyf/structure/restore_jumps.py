@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
-from depyf.bytecode.syntax_trees import children
+from depyf.bytecode.syntax_trees import children, fields_of
 from depyf.flow.written_jumps import Written
 from depyf.lift.build import negate
 from depyf.lift.places import column_of, first_operand, first_place, place_of, put, start_of
 from depyf.lift.split_tests import are_apart, operands, parts
+from depyf.structure.leaving import always_matches, is_match
 
 Block = List[ast.stmt]
+_WITH_LINES = (ast.stmt, ast.ExceptHandler)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-def restore_jumps(block: Block, jumps: Sequence[Tuple[Span, Written]]) -> None:
-    """Put each of ``jumps`` into ``block`` where its place says, if nothing changes by it."""
+def restore_jumps(block: Block, jumps: Sequence[Tuple[Span, Written]], wildcards: Sequence[Span] = ()) -> None:
+    """Insert each of ``jumps`` into ``block`` where its span says, if it does not change control flow. ``wildcards``:
+    the spans of ``_`` in ``case _``, which such a jump may be in."""
     if jumps and block:
-        restorer = _Restorer(block)
+        restorer = _Restorer(block, wildcards)
         for span, kind in jumps:
             restorer.restore(block, span, kind, tail=False)
 
 
 class _Restorer:
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, wildcards: Sequence[Span]) -> None:
+        self.wildcards = wildcards
         self.lines: Dict[int, Tuple[int, int]] = {}  # first and last line of each statement, by id
+        self._starts: Dict[int, Tuple[Optional[Block], Optional[ast.stmt], List[int]]] = {}
         self._chains: Dict[int, List[Block]] = {}  # of else clauses, each in the one before, by the id of the first
         self._columns: Dict[int, Tuple[Block, int, Optional[int]]] = {}  # with the lengths of blocks, by their ids
         for statement in block:
@@ -35,15 +42,22 @@ class _Restorer:
     def _measure(self, node: ast.AST) -> Tuple[int, int]:
         place = place_of(node)
         if isinstance(node, ast.Return) and node.value is not None and place_of(node.value) is not None:
-            place = None  # in ``with`` it has the place of the exit methods, which are called before it
+            place = None  # in ``with`` it has the span of the exit methods, which are called first
         first, last = (1 << 30, -1) if place is None else (place.line, place.line)
         if place is not None and not isinstance(node, ast.stmt):
             last = place.end_line
-        for child in children(node):
-            one, two = self._measure(child)
-            first, last = min(first, one), max(last, two)
-        if isinstance(node, (ast.stmt, ast.ExceptHandler)) or type(node).__name__ == "match_case":
-            self.lines[id(node)] = first, last
+        todo = children(node)
+        for child in todo:  # the parts of expressions are appended meanwhile
+            if isinstance(child, _WITH_LINES) or type(child).__name__ == "match_case":
+                one, two = self._measure(child)
+                first, last = min(first, one), max(last, two)
+                continue
+            place = place_of(child)
+            if place is not None:
+                first, last = min(first, place.line), max(last, place.end_line)
+            if fields_of[child.__class__]:
+                todo.extend(children(child))
+        self.lines[id(node)] = first, last
         return first, last
 
     def _first(self, node: ast.AST) -> int:
@@ -55,15 +69,17 @@ class _Restorer:
     # --- where it belongs --------------------------------------------------------------------------------------------
 
     def restore(self, block: Block, span: Span, kind: Written, *, tail: bool) -> None:
-        """``tail``: from the end of ``block`` control goes where ``continue`` would."""
+        """Insert one jump. ``tail``: the end of ``block`` has the same successor as ``continue``."""
         block = self._innermost_else(block, span)
+        if _is_unplaced_continue(block):
+            put(block[0], span)
+            self.lines[id(block[0])] = span.line, span.line
+            return
         if all(isinstance(each, ast.Pass) and place_of(each) is None for each in block):
             if kind is Written.PASS or tail:
                 block[:] = [self._jump(span, kind)]
             return
-        index = len(block) - 1  # jumps come in the order of their lines: the statement is mostly the last one so far
-        while index >= 0 and self._first(block[index]) > span.line:
-            index -= 1
+        index = self._last_from(block, span.line)
         if index < 0:
             return
         statement = block[index]
@@ -72,6 +88,12 @@ class _Restorer:
             if self._within_if(block, index, statement, span, kind, tail=tail and last):
                 return
         elif self._last(statement) >= span.line or self._is_deeper(block, span):
+            if is_match(statement) and self._is_behind_wildcard(statement, span):
+                if kind is Written.PASS or (tail and last):
+                    case = ast.match_case(ast.MatchAs(None, None), None, [self._jump(span, kind)])
+                    self.lines[id(case)] = span.line, span.line
+                    statement.cases.append(case)
+                return
             part = self._part(statement, span)
             if part is not None:
                 loops = isinstance(statement, _LOOPS) and part is statement.body
@@ -80,11 +102,29 @@ class _Restorer:
         if last and tail and kind is not Written.PASS:
             self._append(block, span, kind)
 
-    def _innermost_else(self, block: Block, span: Span) -> Block:
-        """``block``, or the else clause in it that ``span`` stands in, over as many ``elif`` as there are.
+    def _is_behind_wildcard(self, statement: ast.Match, span: Span) -> bool:
+        """Return whether ``span`` is in a ``case _`` of ``statement`` behind all of its cases, not of an inner one."""
+        last, end = max(self._last(case) for case in statement.cases), statement.cases[-1]
+        if last >= span.line or (end.guard is None and always_matches(end.pattern)):
+            return False
+        columns = [column for column in (column_of(case.body) for case in statement.cases) if column is not None]
+        inner = min(columns) + len("case") if columns else None
+        return any(
+            last < each.line <= span.line and (inner is None or each.column is None or each.column < inner)
+            for each in self.wildcards
+        )
 
-        Jumps come in the order of their lines: where the last one stood, the search for the next goes on.
-        """
+    def _last_from(self, block: Block, line: int) -> int:
+        """Return the index of the last statement of ``block`` that starts on ``line`` or before; -1 if none does."""
+        known, last, starts = self._starts.get(id(block), (None, None, []))
+        if known is not block or last is not block[-1] or len(starts) != len(block):
+            starts = list(accumulate(map(self._first, reversed(block)), min))[::-1]  # of each statement or a later one
+            self._starts[id(block)] = block, block[-1], starts
+        return bisect_right(starts, line) - 1
+
+    def _innermost_else(self, block: Block, span: Span) -> Block:
+        """Return ``block``, or the else clause in it that contains ``span``, through any number of ``elif``. Jumps come
+        in the order of their lines, so the search continues where the last one ended."""
         if not _ends_in_if(block):
             return block
         chain = self._chains.setdefault(id(block), [block])
@@ -97,7 +137,7 @@ class _Restorer:
             chain.append(inner)
 
     def _else_with(self, block: Block, span: Span) -> Optional[Block]:
-        """The else clause of the ``if`` at the end of ``block``, if ``span`` stands in it."""
+        """Return the else clause of the ``if`` at the end of ``block`` if it contains ``span``; ``None`` otherwise."""
         branch = block[-1] if block else None
         if not isinstance(branch, ast.If):
             return None
@@ -105,19 +145,19 @@ class _Restorer:
         return branch.orelse if inside and self._first(branch) <= span.line else None
 
     def _is_deeper(self, block: Block, span: Span) -> bool:
-        """Whether ``span`` stands further to the right than the statements of ``block``."""
+        """Return whether ``span`` is further to the right than the statements of ``block``."""
         column = self._column_of(block)
         return span.column is not None and (column is None or span.column > column)
 
     def _column_of(self, block: Block) -> Optional[int]:
-        """The column of ``block``, which is looked for again when it has become longer or shorter."""
+        """Return the column of ``block``, computed again when its length has changed."""
         known = self._columns.get(id(block))
         if known is None or known[1] != len(block):
             known = self._columns[id(block)] = block, len(block), column_of(block)
         return known[2]
 
     def _part(self, statement: ast.stmt, span: Span) -> Optional[Block]:
-        """The block in ``statement`` that a statement at ``span`` stands in."""
+        """Return the block in ``statement`` that contains a statement at ``span``; ``None`` if there is none."""
         found: Optional[Block] = None
         for field in ("body", "handlers", "cases", "orelse", "finalbody"):
             inner = getattr(statement, field, None) or []
@@ -125,12 +165,16 @@ class _Restorer:
                 for part in inner:
                     if found is None or self._first(part) <= span.line:
                         found = part.body
-            elif inner and (found is None or any(self._first(each) <= span.line for each in inner)):
+            elif inner and (
+                found is None
+                or any(self._first(each) <= span.line for each in inner)
+                or (_is_unplaced_continue(inner) and all(self._last(each) < span.line for each in found))
+            ):
                 found = inner
         return found if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else None
 
     def _within_if(self, block: Block, index: int, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> bool:
-        """Whether a jump at ``span`` was dealt with: it stands in the ``if`` at ``index``, or can't be put there."""
+        """Return whether the jump at ``span`` is done: it is in the ``if`` at ``index``, or can't be inserted there."""
         body, orelse = branch.body, branch.orelse
         if span.line > self._last(branch) and not self._is_deeper(block, span):
             return False
@@ -156,7 +200,7 @@ class _Restorer:
         if tail:
             branch.orelse = [self._jump(span, kind)]
 
-    # --- putting it there --------------------------------------------------------------------------------------------
+    # --- insertion ---------------------------------------------------------------------------------------------------
 
     def _turn(self, block: Block, index: int, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> None:
         # if not a:         if a:
@@ -182,7 +226,7 @@ class _Restorer:
         self.lines[id(turned)] = self.lines[id(branch)]
 
     def _split(self, branch: ast.If, span: Span) -> int:
-        """How many operands of the test belong to an ``if`` around the one that the jump at ``span`` stands in."""
+        """Return the number of operands of the test that belong to an ``if`` around that of the jump at ``span``."""
         values = operands(branch.test)
         start = start_of(branch)
         for index in range(1, len(values)):
@@ -197,7 +241,7 @@ class _Restorer:
         return 0
 
     def _mark(self, branch: ast.If, span: Span, kind: Written, *, tail: bool) -> None:
-        """The branch is empty so far, or jumps."""
+        """Mark a branch that is empty so far, or already jumps."""
         if branch.body and isinstance(branch.body[0], ast.Continue):
             put(branch.body[0], span)
         elif kind is Written.PASS or tail:
@@ -217,6 +261,11 @@ class _Restorer:
 
 def _ends_in_if(block: Block) -> bool:
     return bool(block) and isinstance(block[-1], ast.If)
+
+
+def _is_unplaced_continue(block: Block) -> bool:
+    """Return whether ``block`` is a ``continue`` that was found as a jump, and whose span is not known yet."""
+    return len(block) == 1 and isinstance(block[0], ast.Continue) and place_of(block[0]) is None
 
 
 def _is_before(span: Span, statement: ast.stmt) -> bool:

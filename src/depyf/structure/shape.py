@@ -2,59 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from functools import cached_property
+from typing import Dict, Iterable, List, Optional, Set, Tuple
 
-from depyf.flow.graph import FlowGraph, Region
-from depyf.lift.nodes import Goto, LiftedGraph, Loop, Return, WithEnter, WithExit
+from depyf.flow.graph import Chains, End, FlowGraph, Region
+from depyf.lift.nodes import Goto, LiftedGraph, Loop, Overridden, Return, WithEnter, WithExit
 from depyf.normal.modes import has_returns
-from depyf.structure.dominators import immediate_dominators
+from depyf.normal.ops import Op
+from depyf.structure.dominators import DepthFirstTree
 
 
 class Shape:
-    """Computed once; nothing here changes the graph. ``guarded`` and ``handled`` are the nodes in each region and
-    under each handler.
-
-    Dominators are those of the graph with an edge from every guarded node to its handler.
-    """
+    """The facts of one graph. ``guarded`` and ``handled`` are the nodes in each region and under each handler.
+    Dominators are those of the graph with an edge from every guarded node to its handler."""
 
     def __init__(self, lifted: LiftedGraph, flow: FlowGraph) -> None:
         self.nodes, self.flow, self.entry = lifted.nodes, flow, lifted.entry
         self._has_returns = has_returns(flow.code)
-        self._chains: Dict[Optional[Region], Tuple[Region, ...]] = {None: ()}
-        self.order = self._reverse_postorder()
-        self.index = {id: position for position, id in enumerate(self.order)}
+        self._chains = Chains(flow)
+        self.successors: Dict[int, Tuple[int, ...]] = {}
+        tree = DepthFirstTree(self.entry, self._out)
+        self.order = tree.postorder[::-1]
+        self.index = dict(zip(self.order, range(len(self.order))))
         self.predecessors: Dict[int, List[int]] = {id: [] for id in self.order}
         for id in self.order:
-            for successor in self.nodes[id].successors():
+            for successor in self.successors[id]:
                 self.predecessors[successor].append(id)
-        self.dominator = immediate_dominators(self.entry, lambda id: tuple(self._out(id)))
+        self.dominator = tree.dominators()
         self.children: Dict[int, List[int]] = {id: [] for id in self.order}
         for id in self.order[1:]:
             self.children[self.dominator[id]].append(id)
-        self._number_dominator_tree()
         self.guarded: Dict[Region, List[int]] = {}
         self.handled: Dict[int, List[int]] = {}
         for id in self.order:
-            for region in self.regions_of(id):
-                self.guarded.setdefault(region, []).append(id)
-            for handler in self.nodes[id].handling:
+            node = self.nodes[id]
+            if node.region is not None:
+                for region in self.chain(node.region):
+                    self.guarded.setdefault(region, []).append(id)
+            for handler in node.handling:
                 self.handled.setdefault(handler, []).append(id)
         self.with_region = self._with_regions()
         self.loops = self._loops()
+        self.single_loops: Dict[int, Set[int]] = {}
+        """Those of the loops that never go back, which no cycle shows."""
 
     # --- regions -----------------------------------------------------------------------------------------------------
 
     def chain(self, region: Optional[Region]) -> Tuple[Region, ...]:
-        if region not in self._chains:
-            self._chains[region] = self.flow.chain(region)
+        """Return ``region`` and its enclosing regions, innermost first."""
         return self._chains[region]
 
     def regions_of(self, id: int) -> Tuple[Region, ...]:
-        """The regions that guard node ``id``, innermost first."""
+        """Return the regions that guard node ``id``, innermost first."""
         return self.chain(self.nodes[id].region)
 
     def exits_region(self, id: int, region: Region) -> bool:
-        """Whether node ``id`` is the mark that ends ``region`` on a normal way out."""
+        """Return whether node ``id`` is the mark that ends ``region`` on a normal exit."""
         node = self.nodes[id]
         if region in node.leaves:
             return True
@@ -74,46 +77,34 @@ class Shape:
 
     # --- order and dominance -----------------------------------------------------------------------------------------
 
-    def _out(self, id: int) -> Iterator[int]:
+    def _out(self, id: int) -> Tuple[int, ...]:
         node = self.nodes[id]
+        successors = self.successors[id] = node.successors()
         if node.region is not None and node.region.entry in self.nodes:
-            yield node.region.entry
-        yield from reversed(node.successors())
+            return (node.region.entry, *reversed(successors))
+        return successors[::-1]
 
-    def _reverse_postorder(self) -> List[int]:
-        seen = {self.entry}
-        postorder: List[int] = []
-        todo = [(self.entry, self._out(self.entry))]
-        while todo:
-            id, successors = todo[-1]
-            for successor in successors:
-                if successor not in seen:
-                    seen.add(successor)
-                    todo.append((successor, self._out(successor)))
-                    break
-            else:
-                postorder.append(id)
-                todo.pop()
-        postorder.reverse()
-        return postorder
-
-    def _number_dominator_tree(self) -> None:
-        self._enter: Dict[int, int] = {}
-        self._leave: Dict[int, int] = {}
+    @cached_property
+    def _intervals(self) -> Tuple[Dict[int, int], Dict[int, int]]:
+        """The steps at which a walk of the dominator tree enters and leaves each node."""
+        enter: Dict[int, int] = {}
+        leave: Dict[int, int] = {}
         clock = 0
         todo: List[Tuple[int, bool]] = [(self.entry, False)]
         while todo:
             id, done = todo.pop()
             clock += 1
             if done:
-                self._leave[id] = clock
+                leave[id] = clock
                 continue
-            self._enter[id] = clock
+            enter[id] = clock
             todo.append((id, True))
             todo.extend((child, False) for child in self.children[id])
+        return enter, leave
 
     def dominates(self, one: int, two: int) -> bool:
-        return self._enter[one] <= self._enter[two] and self._leave[two] <= self._leave[one]
+        enter, leave = self._intervals
+        return enter[one] <= enter[two] and leave[two] <= leave[one]
 
     def forward_predecessors(self, id: int) -> List[int]:
         return [source for source in self.predecessors[id] if self.index[source] < self.index[id]]
@@ -121,12 +112,12 @@ class Shape:
     # --- loops -------------------------------------------------------------------------------------------------------
 
     def _loops(self) -> Dict[int, Set[int]]:
-        """The natural loop of each header: what reaches a jump back to it without passing it."""
+        """Return the natural loop of each header: the nodes that reach a back edge to it without passing it."""
         loops: Dict[int, Set[int]] = {}
         for id in self.order:
-            if isinstance(self.nodes[id].terminator, Loop):  # a ``for`` that is left in its first turn is one, too
+            if isinstance(self.nodes[id].terminator, Loop):  # also if it always exits in its first iteration
                 loops.setdefault(id, {id})
-            for header in self.nodes[id].successors():
+            for header in self.successors[id]:
                 if self.index[header] <= self.index[id]:
                     body = loops.setdefault(header, {header})
                     todo = [id]
@@ -139,7 +130,7 @@ class Shape:
         return loops
 
     def _guarded_by(self, entry: int) -> List[int]:
-        """The nodes whose handler begins at ``entry``."""
+        """Return the nodes whose handler has the entry ``entry``."""
         if not hasattr(self, "_by_handler"):
             self._by_handler: Dict[int, List[int]] = {}
             for id in self.order:
@@ -148,17 +139,39 @@ class Shape:
                     self._by_handler.setdefault(region.entry, []).append(id)
         return self._by_handler.get(entry, [])
 
+    def overridden_end(self, ids: Iterable[int], region: Region) -> Optional[int]:
+        """Return the end of the body of ``region`` with the nodes ``ids`` if its ``finally`` never ends normally, else
+        ``None``. It is the last of these nodes: the compiler copies the ``finally`` body to each jump to it as well."""
+        ends = [
+            id for id in ids if isinstance(self.nodes[id].terminator, Overridden) and region in self.nodes[id].leaves
+        ]
+        return max(ends, key=self.index.__getitem__, default=None)
+
     # --- small tails -------------------------------------------------------------------------------------------------
 
     def is_copyable(self, id: int) -> bool:
-        """Whether node ``id`` may be written at every jump to it: it returns something that costs nothing."""
+        """Return whether node ``id`` may be duplicated at every jump to it: it returns a value that needs no
+        evaluation."""
         if not self._has_returns:
             return False
         node = self.nodes[id]
-        return isinstance(node.terminator, Return) and not node.statements and node.silent and not node.leaves
+        if not isinstance(node.terminator, (Return, Overridden)) or node.statements or not node.silent:
+            return False
+        return (not node.leaves or self._never_gets_out(id)) and not self.builds_inside(id)
+
+    def builds_inside(self, id: int) -> bool:
+        """Return whether node ``id`` makes a new object in a region (``return [1]``). That runs no code, like a return
+        of a constant, but the compiler never moves it out of its region."""
+        block = self.flow.blocks.get(id) if self.nodes[id].region is not None else None
+        return block is not None and any(instr.op is Op.BUILD for instr in block.ops)
+
+    def _never_gets_out(self, id: int) -> bool:
+        """Return whether node ``id`` returns through a ``finally`` that never ends normally: nothing follows it."""
+        block = self.flow.blocks.get(id)
+        return block is not None and not block.ops and isinstance(block.term, End)
 
     def is_one_statement(self, id: int) -> bool:
-        """Whether the ``return`` at node ``id`` was written once, for all that come there: behind a statement."""
+        """Return whether the ``return`` at node ``id`` was written once for all its predecessors: after a statement."""
         block = self.flow.blocks.get(id)
         if block is None or not block.ops or block.implicit:
             return False

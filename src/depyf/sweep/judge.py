@@ -1,4 +1,4 @@
-"""Decompile one code object and say how it went: never raises for a failure of the decompiler."""
+"""Decompile one code object and record the outcome: never raises for a failure of the decompiler."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Callable, Optional, Tuple
 from depyf.bytecode.code import flags_like
 from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
+from depyf.errors import DecompilationError
 from depyf.lazy_pattern import re_compile
 from depyf.own_package import FOLDER, is_own
 from depyf.quick_dataclass import dataclass
-from depyf.result import Decompilation, DecompilationError, Verdict
+from depyf.result import Decompilation, Verdict
 from depyf.sweep.limits import TimeLimit
 from depyf.sweep.targets import Target
 
 
 class Outcome(enum.Enum):
-    """How one code object fared, best first."""
+    """The outcome for one code object, best first."""
 
     EXACT = "exact"
     EQUIVALENT = "equivalent"
@@ -28,9 +29,9 @@ class Outcome(enum.Enum):
     UNVERIFIED = "unverified"
     REFUSED = "refused"
     DIFFERENT = "different"
-    """Source was returned that can't be right, whatever the verdict says: our own check below found out."""
+    """Source was returned that is wrong, whatever its verdict: found by the check below."""
     CRASHED = "crashed"
-    """Another exception than ``DecompilationError``, a time or memory limit, a dead worker: always a bug of ours."""
+    """Another exception than ``DecompilationError``, a time or memory limit, a dead worker: always a bug of depyf."""
 
     @property
     def proved(self) -> bool:
@@ -39,7 +40,7 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """One row of a sweep. ``size`` is in instructions, ``reason`` is empty for what was proved."""
+    """One row of a sweep. ``size`` is in instructions, ``reason`` is empty if it was proved."""
 
     path: str
     ordinal: int
@@ -65,11 +66,11 @@ _OF_VERDICT = {
 
 
 Keep = Callable[[Target, Decompilation], None]
-"""What else is done with an answer; an ``OSError`` of it is reported as the reason."""
+"""An additional consumer of results; its ``OSError`` is reported as the reason."""
 
 
 def judge(target: Target, keep: Optional[Keep] = None) -> Result:
-    """Decompile ``target`` and check the answer; the time is that of decompiling and verifying alone."""
+    """Decompile ``target`` and check the result; the time is that of decompiling and verifying alone."""
     start = time.perf_counter()
     outcome, reason = Outcome.CRASHED, ""
     answer: Optional[Decompilation] = None
@@ -96,7 +97,7 @@ def judge(target: Target, keep: Optional[Keep] = None) -> Result:
 
 
 def result_for(target: Target, outcome: Outcome, reason: str, seconds: float) -> Result:
-    """The row of ``target``."""
+    """Return the row of ``target``."""
     return Result(
         target.path, target.ordinal, target.qualname, target.kind, target.line, target.size, outcome, reason,
         round(seconds, 5),
@@ -107,7 +108,7 @@ _CALLING = ("co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
 
 
 def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
-    """What anybody who uses an answer could hold against it, whatever its verdict says."""
+    """Return the outcome and the reason if a result is unusable, whatever its verdict; ``None`` if it is usable."""
     try:
         tree = parse(answer.source)
     except (SyntaxError, ValueError) as error:
@@ -117,7 +118,7 @@ def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
     try:
         again = answer.compile_like()
     except DecompilationError as error:
-        return Outcome.REFUSED, f"no code object can be had from the source: {error}"
+        return Outcome.REFUSED, f"the source does not compile to a replacement: {error}"
     for fact in _CALLING:
         before, after = getattr(answer.code, fact), getattr(again, fact)
         if fact == "co_flags":
@@ -128,7 +129,7 @@ def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
 
 
 def _place(error: BaseException) -> str:
-    """The innermost frame of ``error`` that is code of depyf, as file:line and function."""
+    """Return the innermost frame of ``error`` in code of depyf, as file:line and function."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if is_own(frame.filename)] or frames
     if not ours:
@@ -141,7 +142,7 @@ _VARYING = re_compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def reason_group(result: Result) -> str:
-    """The reason without what differs from one code object to the next: names, numbers, quoted text."""
+    """Return the reason without the parts that vary between code objects: names, numbers, quoted text."""
     reason = result.reason.split("\n", 1)[0]
     for name in (result.qualname, result.qualname.rpartition(".")[2]):
         if reason.startswith(name):

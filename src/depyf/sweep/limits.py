@@ -1,4 +1,4 @@
-"""How much time and memory decompiling one code object may take: a belt for what nobody has looked at yet."""
+"""The limits on time and memory for decompiling one code object, in case of unknown bugs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ class Limits:
 
 
 class TimeLimit(BaseException):
-    """Raised by a timer inside the decompiler; no ``Exception``, so that no handler there swallows it."""
+    """Raised by a timer inside the decompiler; not an ``Exception``, so that no handler there catches it."""
 
 
 @contextlib.contextmanager
 def time_limited(seconds: float) -> Iterator[None]:
-    """Raise ``TimeLimit`` when the body has used ``seconds`` of CPU time: a busy machine does not change the answer.
-
-    Does nothing where there is no such timer (Windows) and outside of the main thread, where no handler can be set.
-    """
+    """Raise ``TimeLimit`` when the body has used ``seconds`` of CPU time, which does not depend on the load. Does
+    nothing without such a timer (Windows) and outside of the main thread, where no handler can be set."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -47,13 +45,11 @@ def _on_time_limit(_number: int, _frame: object) -> None:
 
 @contextlib.contextmanager
 def memory_limited(mebibytes: int) -> Iterator[None]:
-    """Make allocations of the body fail with ``MemoryError`` beyond ``mebibytes`` more than the process has now.
-
-    Does nothing where the system has no such limit, or has a lower one already.
-    """
+    """Make allocations of the body fail with ``MemoryError`` beyond ``mebibytes`` more than the process has now. Does
+    nothing where the system has no such limit, or has a lower one already."""
     try:
         import resource
-    except ImportError:  # not a POSIX system: the limit is a safety belt, not a promise
+    except ImportError:  # not a POSIX system, where the limit is not available
         yield
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -69,7 +65,7 @@ def memory_limited(mebibytes: int) -> Iterator[None]:
 
 
 def _address_space() -> int:
-    """Return the size of this process in bytes, 0 where the system does not say."""
+    """Return the size of this process in bytes; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

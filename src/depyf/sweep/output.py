@@ -1,4 +1,4 @@
-"""Where decompiled source goes: one file, or a tree of files that mirrors a folder of modules."""
+"""The destination of decompiled source: one file, or a tree of files that mirrors a folder of modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from depyf.sweep.targets import Target, module_name
 
 @dataclass(frozen=True)
 class SourceTree:
-    """The modules below ``folder`` have their sources in the same places below ``output``."""
+    """Writes the sources of the modules below ``folder`` to the same relative paths below ``output``."""
 
     folder: str
     output: str
@@ -24,7 +24,7 @@ class SourceTree:
     def __call__(self, target: Target, answer: Decompilation) -> None:
         place = self.place_of(target.path)
         Path(place).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(place, source_of(answer, verdict=self.verdicts))
+        write_whole(place, [source_of(answer, verdict=self.verdicts)])
 
     def place_of(self, path: str) -> str:
         parent = os.path.relpath(os.path.dirname(path) or ".", self.folder)
@@ -35,21 +35,19 @@ class SourceTree:
 
 def check_nothing_is_lost(inputs: Sequence[str], outputs: Sequence[str], *, force: bool) -> None:
     """Raise ``FileExistsError`` where ``outputs`` would replace one of ``inputs`` or, without ``force``, any file.
-
-    Devices and pipes are written to, and lose nothing.
-    """
+    Devices and pipes are written to, and lose nothing."""
     read = {os.path.realpath(path) for path in inputs}
     present = [path for path in outputs if os.path.isfile(path) or os.path.islink(path)]
     own = next((path for path in present if os.path.realpath(path) in read), None)
     if own is not None:
-        raise FileExistsError(f"{own}: would replace what is decompiled: write to another place")
+        raise FileExistsError(f"{own}: would replace the input: write to another place")
     if present and not force:
-        more = f" and {len(present) - 1} more files are" if len(present) > 1 else " is"
-        raise FileExistsError(f"{present[0]}{more} there already: write to another place, or replace with --force")
+        more = f" and {len(present) - 1} more files exist" if len(present) > 1 else " exists"
+        raise FileExistsError(f"{present[0]}{more} already: write to another place, or replace with --force")
 
 
 def source_of(answer: Decompilation, *, verdict: bool) -> str:
-    """What is written of an answer; with ``verdict`` a last line says how far it was proved."""
+    """Return the text to write for a result; with ``verdict`` a last line has its verdict."""
     text = answer.source if answer.source.endswith("\n") or not answer.source else f"{answer.source}\n"
     if not verdict:
         return text
@@ -57,7 +55,7 @@ def source_of(answer: Decompilation, *, verdict: bool) -> str:
 
 
 def print_source(text: str, stream: TextIO) -> None:
-    """Write source to a stream, as UTF-8 where its own encoding has not all the characters."""
+    """Write source to a stream, as UTF-8 where its encoding lacks some of the characters."""
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:

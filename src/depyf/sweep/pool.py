@@ -1,4 +1,4 @@
-"""Worker processes for a sweep: one that hangs or dies costs one row, which says so, and is replaced."""
+"""Worker processes for a sweep: one that hangs or crashes costs one row, which reports it, and is replaced."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Deque, Dict, FrozenSet, Iterator, List, Mapping, Optional, Union
 
-from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.code import nested_codes
 from depyf.quick_dataclass import dataclass
 from depyf.sweep.judge import Keep, Outcome, Result, judge, result_for
 from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
-from depyf.sweep.targets import Target, UnreadableError, read_module, targets_of
+from depyf.sweep.targets import Target, read_module, targets_of
+from depyf.sweep.unreadable import UnreadableError
 
 _GRACE = 15.0
 """Seconds that a worker may be silent beyond the time limit of an object (the machine may be busy)."""
@@ -29,14 +30,14 @@ _GRACE = 15.0
 
 @dataclass(frozen=True)
 class Selection:
-    """Which code objects of the files to take: all that pass every condition that is given."""
+    """The code objects to take from the files: those that pass every condition that is set."""
 
     kinds: FrozenSet[str]
     name: Optional[str] = None
     share: float = 1.0
     only: Optional[Mapping[str, FrozenSet[int]]] = None
     whole: bool = False
-    """Whether what stands in a module or class that is proved is treated as proved with it."""
+    """Whether nested code of a module or class that is proved is treated as proved with it."""
 
     def takes(self, target: Target) -> bool:
         if target.kind not in self.kinds:
@@ -45,7 +46,7 @@ class Selection:
             return False
         if self.name is not None and not re.search(self.name, target.qualname):
             return False
-        # A hash of the place, and not a random number: the same objects are taken every time.
+        # A hash of the location, not a random number: the same objects are taken every time.
         place = f"{Path(target.path).name}:{target.ordinal}".encode("utf-8", "surrogateescape")
         return self.share >= 1.0 or zlib.crc32(place) % 10_000 < self.share * 10_000
 
@@ -68,7 +69,7 @@ class FileDone:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A worker begins with a code object: ``row`` is its result if nothing more is heard of it."""
+    """A worker starts a code object: ``row`` is its result if the worker reports nothing more."""
 
     row: Result
 
@@ -83,7 +84,7 @@ class _Task:
 
 
 class _Worker:
-    """A process with its pipe, and what it is doing at the moment."""
+    """A process with its pipe and its current task."""
 
     def __init__(
         self,
@@ -115,10 +116,8 @@ class _Worker:
 def sweep_files(
     files: List[str], selection: Selection, limits: Limits, jobs: int, keep: Optional[Keep] = None
 ) -> Iterator[Message]:
-    """Judge the selected code objects of ``files`` in ``jobs`` processes, in no particular order.
-
-    ``keep`` is called in the worker with each one that has source.
-    """
+    """Judge the selected code objects of ``files`` in ``jobs`` processes, in no particular order. ``keep`` is called in
+    the worker with each one that has source."""
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     # The largest first, so that none of them is left alone at the end.
     waiting: Deque[_Task] = deque(_Task(path, 0) for path in sorted(files, key=_file_size, reverse=True))
@@ -135,7 +134,7 @@ def sweep_files(
 
 
 def _round(workers: List[_Worker], waiting: Deque[_Task], limits: Limits) -> Iterator[Message]:
-    """Wait a moment, pass on what the workers say, give the idle ones work, bury the dead."""
+    """Wait a moment, yield the messages of the workers, give the idle ones work, replace the dead ones."""
     by_pipe = {worker.pipe: worker for worker in workers}
     for pipe in multiprocessing.connection.wait(list(by_pipe), timeout=1.0):
         worker = by_pipe[pipe]  # type: ignore[index]
@@ -162,15 +161,13 @@ def _round(workers: List[_Worker], waiting: Deque[_Task], limits: Limits) -> Ite
 
 
 def _bury(worker: _Worker, waiting: Deque[_Task], cause: str) -> Iterator[Message]:
-    """Report the object that a lost worker was busy with, and queue what it left undone.
-
-    The file is not read here: what killed the worker could kill this process.
-    """
+    """Report the object that a lost worker was working on, and queue the rest of its task. The file is not read here:
+    what killed the worker could kill this process."""
     status = worker.stop()
     if worker.task is None:
         return
     reason = cause or f"the worker process died (exit status {status})"
-    if worker.begun is None:  # between two objects, if it has answered one of them: the next one is not known
+    if worker.begun is None:  # between two objects, if it has reported one of them: the next one is not known
         yield Skipped(worker.task.path, f"{reason} while it read the file", unreadable=True)
         return
     yield replace(worker.begun, reason=reason, seconds=round(time.monotonic() - worker.heard, 5))
@@ -180,12 +177,12 @@ def _bury(worker: _Worker, waiting: Deque[_Task], cause: str) -> Iterator[Messag
 def _file_size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except (OSError, ValueError):  # the worker that reads it says why
+    except (OSError, ValueError):  # the worker that reads it reports why
         return 0
 
 
 def _work(pipe: Connection, selection: Selection, limits: Limits, keep: Optional[Keep]) -> None:
-    """The life of a worker process: a file at a time, a message when an object begins and one when it is judged."""
+    """Run a worker process: a file at a time, a message when an object starts and one when it is judged."""
     with memory_limited(limits.memory):
         while True:
             try:
@@ -231,20 +228,13 @@ def _judge_targets(
         pipe.send(_Begun(result_for(target, Outcome.CRASHED, "", 0.0)))
         result = _judge_within(target, limits.seconds, keep)
         if selection.whole and result.outcome.proved:
-            proved.update((id(code), result.outcome) for code in _codes_in(target.code))
+            proved.update((id(code), result.outcome) for code in nested_codes(target.code))
         yield result
-
-
-def _codes_in(code: Code) -> Iterator[Code]:
-    """All code objects in this one, at any depth."""
-    for inner in filter(is_code, code.co_consts):
-        yield inner
-        yield from _codes_in(inner)
 
 
 def _judge_within(target: Target, seconds: float, keep: Optional[Keep]) -> Result:
     try:
         with time_limited(seconds):
             return judge(target, keep)
-    except TimeLimit:  # it struck outside of the decompiler's own call
+    except TimeLimit:  # raised outside of the decompiler's own call
         return result_for(target, Outcome.CRASHED, "time limit", seconds)

@@ -1,20 +1,21 @@
-"""How far a sweep has come, on the error stream: a line that rewrites itself, or one every half minute into a log."""
+"""Report the progress of a sweep on the error stream: a line that is rewritten, or one every half minute."""
 
 from __future__ import annotations
 
 import time
 from typing import TextIO
 
+from depyf.messages import takes_escapes
 from depyf.sweep.judge import Result
 from depyf.sweep.pool import Message
 
 
 class Progress:
-    """Call it with each message of a sweep, and ``close`` it at the end."""
+    """Called with each message of a sweep, and closed at the end."""
 
     def __init__(self, stream: TextIO, files: int) -> None:
         self._stream = stream
-        self._terminal = stream.isatty()
+        self._terminal = takes_escapes(stream)
         self._files = files
         self._files_done = 0
         self._objects = 0

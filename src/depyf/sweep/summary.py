@@ -15,7 +15,7 @@ from depyf.sweep.pool import Skipped
 
 @dataclass
 class Summary:
-    """What a sweep collected. ``seconds`` is the wall-clock time of all."""
+    """The results of a sweep. ``seconds`` is the wall-clock time of the whole."""
 
     results: List[Result] = field(default_factory=list)
     skipped: List[Skipped] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Summary:
 
 
 def table(summary: Summary) -> str:
-    """The totals, a row a kind of code object; percentages are of the total."""
+    """Return the totals, a row for each kind of code object; percentages are of the total."""
     kinds = sorted({result.kind for result in summary.results})
     header = ["", "total", *(outcome.value for outcome in Outcome), "proved", "time"]
     rows = [_row(kind, [r for r in summary.results if r.kind == kind]) for kind in kinds]
@@ -71,7 +71,7 @@ def _row(name: str, results: List[Result]) -> List[str]:
 
 
 def groups(shortfalls: List[Result]) -> List[Tuple[str, List[Result]]]:
-    """Shortfalls by outcome and reason, the most frequent first; in each group the smallest first."""
+    """Return the shortfalls by outcome and reason, the most frequent first; in each group the smallest first."""
     found: Dict[str, List[Result]] = {}
     for result in shortfalls:
         found.setdefault(f"{result.outcome.value}: {reason_group(result)}", []).append(result)
@@ -81,7 +81,7 @@ def groups(shortfalls: List[Result]) -> List[Tuple[str, List[Result]]]:
 
 
 def shortfall_lines(summary: Summary, top: int, names: int) -> Iterator[str]:
-    """The ``top`` most frequent reasons, each with its ``names`` smallest examples (0 means all, for both)."""
+    """Yield the ``top`` most frequent reasons, each with its ``names`` smallest examples (0 means all, for both)."""
     found = groups(summary.shortfalls)
     shown = found[: top or None]
     for reason, members in shown:
@@ -106,7 +106,7 @@ def _with_path(skipped: Skipped) -> str:
 
 
 def write_json(summary: Summary, path: str) -> None:
-    """Write every row, one a line and sorted by place, so that two runs can be compared with ``diff``."""
+    """Write every row, one per line and sorted by location, so that two runs can be compared with ``diff``."""
     head = {
         "python": platform.python_version(),
         "seconds": round(summary.seconds, 1),
@@ -123,14 +123,14 @@ def _as_json(result: Result) -> Mapping[str, object]:
 
 
 def read_json(path: str) -> Summary:
-    """What ``write_json`` wrote. Raises ``OSError``, ``ValueError`` or ``KeyError`` when it is something else."""
+    """Return what ``write_json`` wrote. Raises ``OSError``, ``ValueError`` or ``KeyError`` for other contents."""
     data = json.loads(Path(path).read_text())
     results = [Result(**{**row, "outcome": Outcome(row["outcome"])}) for row in data["objects"]]
     return Summary(results, [Skipped(*item) for item in data["skipped"].items()], data["seconds"])
 
 
 def places_of_shortfalls(summary: Summary) -> Mapping[str, FrozenSet[int]]:
-    """For each file the ordinals of its code objects that were not proved."""
+    """Return the ordinals of the code objects that were not proved, by file."""
     found: Dict[str, List[int]] = {}
     for result in summary.shortfalls:
         found.setdefault(result.path, []).append(result.ordinal)
@@ -138,7 +138,7 @@ def places_of_shortfalls(summary: Summary) -> Mapping[str, FrozenSet[int]]:
 
 
 def comparison_lines(old: Summary, new: Summary) -> Iterator[str]:
-    """What became better or worse since ``old``, among the code objects that both runs judged."""
+    """Yield what became better or worse since ``old``, among the code objects that both runs judged."""
     before = {(result.path, result.ordinal, result.qualname): result for result in old.results}
     worse: List[str] = []
     better = 0

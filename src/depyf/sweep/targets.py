@@ -1,4 +1,4 @@
-"""What there is to decompile: files of modules and folders, and the code objects in them. Nothing is ever imported."""
+"""The code to decompile: files of modules and folders, and the code objects in them. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import open_regular
 from depyf.source.definitions.annotations import makes_annotations
+from depyf.sweep.unreadable import UnreadableError
 
 
 @dataclass(frozen=True)
@@ -43,21 +44,17 @@ class Target:
 
 
 def stdlib_folder() -> str:
-    """The folder of the running interpreter's standard library."""
+    """Return the folder of the running interpreter's standard library."""
     return sysconfig.get_paths()["stdlib"]
 
 
-class UnreadableError(ValueError):
-    """A file that holds no module: says which one, and why."""
-
-
 def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
-    """The modules of folders, files and dotted module names, as files, each once, sorted by folder.
+    """Return the files of the modules in folders, files and dotted module names, each once, sorted by folder.
 
-    A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests`` says whether files in
-    folders named ``test`` or ``tests`` count. A folder that can't be listed stands among the files: who reads it is
-    reported with the reason. Modules are looked up on ``sys.path`` without importing them or their
-    packages. Raises ``FileNotFoundError`` for a name that is none of the three.
+    A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests``: whether folders named
+    ``test`` or ``tests`` are included. A folder that can't be listed is among the files: reading it reports the reason.
+    Modules are looked up on ``sys.path`` without importing them or their packages. Raises ``FileNotFoundError`` for a
+    name that is none of the three.
     """
     found: List[str] = []
     for name in names:
@@ -88,7 +85,8 @@ def _files_below(folder: Path, *, tests: bool) -> Iterator[str]:
 
 
 def _modules_of_folder(files: Iterable[str], cached: Iterable[str]) -> List[str]:
-    """One file for each module of a folder, relative to it: the source, a ``.pyc`` beside it, or one in the cache."""
+    """Return one file for each module of a folder, relative to it: the source, a ``.pyc`` beside it, or one in the
+    cache."""
     modules: Dict[str, str] = {}
     for name in sorted(cached, key=_preference):
         if name.endswith(".pyc"):
@@ -99,21 +97,21 @@ def _modules_of_folder(files: Iterable[str], cached: Iterable[str]) -> List[str]
 
 
 def _preference(name: str) -> Tuple[bool, bool, List[int]]:
-    """Orders the files of one module in a cache, best last: no newer Python than ours, with asserts and docstrings,
-    the newest."""
+    """Return a key that sorts the files of one module in a cache, best last. The best is for no newer Python than the
+    running one, with asserts and docstrings, and the newest of these."""
     version = [int(number) for number in re.findall(r"\.cpython-(\d)(\d+)", name) for number in number]
     return version <= list(running_version()), ".opt-" not in name, version
 
 
 def module_name(path: str) -> str:
-    """The name of the module in the file at ``path``, without its package."""
+    """Return the name of the module in the file at ``path``, without its package."""
     base = os.path.basename(path)
     in_cache = os.path.basename(os.path.dirname(path)) == "__pycache__"
     return base.partition(".")[0] if in_cache else os.path.splitext(base)[0]
 
 
 def _module(dotted: str) -> Tuple[str, List[str]]:
-    """The file of a module, and if it is a package its folders."""
+    """Return the file of a module, and its folders if it is a package."""
     path: Optional[List[str]] = None
     origin: Optional[str] = None
     parts = dotted.split(".")
@@ -124,17 +122,15 @@ def _module(dotted: str) -> Tuple[str, List[str]]:
         path = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
         origin = spec.origin
         if path is None and depth < len(parts):
-            raise FileNotFoundError(f"{dotted}: {'.'.join(parts[:depth])} is no package")
+            raise FileNotFoundError(f"{dotted}: {'.'.join(parts[:depth])} is not a package")
     if not (origin or "").endswith((".py", ".pyc")) and not path:
         raise FileNotFoundError(f"{dotted}: has no Python source ({origin})")
     return origin or "", path or []
 
 
 def read_module(path: str) -> Code:
-    """The code object of the module in a file: a ``.pyc`` is read, everything else is compiled.
-
-    Raises ``UnreadableError`` when it holds none, and ``OSError`` when it can't be read or is no regular file.
-    """
+    """Return the code object of the module in a file: a ``.pyc`` is read, other files are compiled. Raises
+    ``UnreadableError`` when it contains none, and ``OSError`` when it can't be read or is not a regular file."""
     with open_regular(path) as file:
         data = file.read()
     try:
@@ -150,7 +146,7 @@ def read_module(path: str) -> Code:
 
 
 def targets_of(module: Code, path: str) -> Iterator[Target]:
-    """The module's code object and all in it, outermost first; comprehensions belong to what they stand in."""
+    """Yield the module's code object and all nested ones, outermost first, except comprehensions."""
     ordinal = 0
 
     def walk(code: Code, qualname: str, kind: str) -> Iterator[Target]:
@@ -167,7 +163,8 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
 
 
 def _belongs_to_what_is_around(code: Code) -> bool:
-    """Comprehensions, what makes type parameters and their bounds, and what makes annotations (3.14)."""
+    """Return whether ``code`` is not a target of its own. Such are comprehensions, the code that makes type parameters
+    and their bounds, and that of annotations (3.14)."""
     annotates = code.co_name.startswith(GENERIC_PREFIX) or "__classdict__" in code.co_freevars
     evaluates = makes_annotations(code) or code.co_varnames[:1] == (".format",)
     return annotates or evaluates or code.co_name in COMPREHENSIONS
@@ -180,11 +177,11 @@ def _kind(code: Code) -> str:
 
 
 def find_target(text: str) -> Target:
-    """The code object that ``module``, ``module:qualname``, ``file.py`` or ``file.pyc:line`` means.
+    """Return the code object that ``module``, ``module:qualname``, ``file.py`` or ``file.pyc:line`` names.
 
-    A qualified name without ``<locals>`` is understood; a line means the innermost code object that starts there.
-    Raises ``FileNotFoundError`` when there is no such file, module or code object, ``UnreadableError`` when the file
-    holds no module, and ``OSError`` when it can't be read.
+    ``<locals>`` may be omitted from a qualified name; a line means the innermost code object that starts there. Raises
+    ``FileNotFoundError`` when there is no such file, module or code object, ``UnreadableError`` when the file contains
+    no module, and ``OSError`` when it can't be read.
     """
     place, wanted = (text, "") if os.path.exists(text) else _split(text)
     path = place
@@ -213,7 +210,7 @@ def _split(text: str) -> Tuple[str, str]:
 
 
 def size(code: Code) -> int:
-    """How many instructions a code object has, with those of the code objects in it; malformed ones count by bytes."""
+    """Return the number of instructions of a code object and its nested ones; malformed ones count by bytes."""
     inner = sum(size(constant) for constant in code.co_consts if is_code(constant))
     try:
         return len(decode(code).instructions) + inner

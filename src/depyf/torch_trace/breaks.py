@@ -22,6 +22,7 @@ _FRAME_WITH_CODE = re_compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.M
 _ANOTHER = re_compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _EXPLANATION = re_compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re_compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_TYPE = re_compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
 _URL = re_compile(r"please visit: (\S+)")
 _OLD_TITLES = (
     (re_compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
@@ -32,12 +33,21 @@ _OLD_TITLES = (
 
 
 @dataclass(frozen=True)
-class BreakReport:
-    """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message.
+class Reason:
+    """torch's text of a graph break, or of an error, in its parts: the line with the kind, torch's explanation, its
+    hints, and the address of its page."""
 
-    All of it is without object addresses: two runs of a program report the same.
-    ``title`` is the one line of the reason that says what it is. ``stack`` has the outermost frame first.
-    """
+    title: str
+    explanation: str
+    hints: Tuple[str, ...]
+    url: str
+
+
+@dataclass(frozen=True)
+class BreakReport:
+    """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message. All
+    of it is without object addresses: two runs of a program report the same. ``title`` is the line of the reason with
+    the kind of the break. ``stack`` has the outermost frame first."""
 
     filename: Optional[str]
     line: Optional[int]
@@ -55,44 +65,57 @@ def break_report(event: Event) -> BreakReport:
     text = without_addresses(event.payload or "")
     place, found = _PLACE.search(text), _REASON.search(text)
     reason = (found.group(1) if found else text).strip()
-    stack = _USER_STACK.search(text)
-    first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
-    url = _URL.search(first)
-    line = title_line(first)
-    title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
+    stack, parts = _USER_STACK.search(text), reason_in_parts(reason)
     return BreakReport(
         filename=place.group(1) if place else None,
         line=int(place.group(2)) if place else None,
         reason=reason,
-        title=title,
-        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "" if title == line else line)),
-        hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
-        url=url.group(1) if url else "",
+        title=parts.title,
+        explanation=parts.explanation,
+        hints=parts.hints,
+        url=parts.url,
         stack=tuple(frames_of(stack.group(1))) if stack else (),
         text=text,
     )
 
 
+def reason_in_parts(reason: str) -> Reason:
+    """Parse the reason of a graph break, or the message of an error that Dynamo made of one."""
+    first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
+    url, line = _URL.search(first), title_line(first)
+    title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
+    return Reason(
+        title=title,
+        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "" if title == line else line)),
+        hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
+        url=url.group(1) if url else "",
+    )
+
+
+def without_type(error: str) -> str:
+    """Return the text of an error, as ``describe`` writes it, without the type at its start."""
+    return _TYPE.sub("", error, count=1)
+
+
 def frames_of(traceback: str) -> List[Frame]:
-    """The frames in a text of the form of Python's tracebacks, in its order (the outermost first)."""
+    """Return the frames in a text of the form of Python's tracebacks, in its order (the outermost first)."""
     return [(name, int(line), function or "") for name, line, function in _FRAME.findall(traceback)]
 
 
 def code_of(traceback: str) -> Dict[Frame, str]:
-    """The source lines of those frames, as far as the text quotes them."""
+    """Return the source lines of those frames, as far as the text quotes them."""
     found = _FRAME_WITH_CODE.findall(traceback)
     return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
 def title_line(reason: str) -> str:
-    """Return the line of a reason that says what it is. Dynamo puts one that ends with a colon before it:
-    ``Encountered graph break when attempting to trace ...:``, an empty line, and then what it was.
-    """
+    """Return the line of a reason with the kind of the break. Dynamo puts one that ends with a colon before it:
+    ``Encountered graph break when attempting to trace ...:``, an empty line, and then the break."""
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     return next((line for line in lines if not line.endswith(":")), reason.strip())
 
 
 def _one_paragraph(text: str) -> str:
-    """Without empty lines at its ends; a text of one paragraph on one line."""
+    """Return the text without empty lines at its ends, and on one line if it is one paragraph."""
     text = text.strip()
     return text if "\n\n" in text else " ".join(text.split())

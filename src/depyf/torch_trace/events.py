@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+import sys
+from dataclasses import field
 from typing import Any, Dict, List, Mapping, Optional
 
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
+from depyf.stored_text import HasText, Text
 from depyf.torch_trace.stages import is_graph
 
 _CONTEXT = frozenset(
@@ -28,6 +30,8 @@ BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_sourc
 PHASE = "chromium_event"
 """The beginning or the end of a phase of a compilation."""
 
+METRICS = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
+
 STANDALONE = "standalone/"
 """The start of compile ids for compilations without Dynamo: torch gives them none, depyf does."""
 
@@ -36,17 +40,28 @@ FX_GRAPH_HIT, AOTAUTOGRAD_HIT = "fx_graph_cache_hit", "aotautograd_cache_hit"
 
 CACHE_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
 
+GRAPH_PASS = "depyf_graph_pass"
+
+CALL_SITE = "depyf_call_site"
+"""Reported by depyf at the start of a compilation: ``meta`` has the line at which ``torch.compile`` was called."""
+
 LATER = "later_compilation"
 """Reported by depyf when a graph was compiled after its compilation had ended; ``meta`` has the time."""
+
+PIECE_STARTS = "vllm_piecewise_compile_start"
+"""Reported by vLLM before it compiles a piece of a split graph: as JSON, the piece and the sizes it is compiled for."""
 
 _NAMED = frozenset({"artifact", "graph_dump"})
 """Kinds of many things, each with a name of its own."""
 
-_READ_ONCE = frozenset({"fx_graph_runnable", "aot_forward_graph_fw_metadata", "dynamo_error"})
+UNREAD = frozenset({"aot_forward_graph_fw_metadata", "aot_forward_graph_fw_subclass_metadata", "fx_graph_runnable"})
+"""Artifacts that nothing in the process reads: they take PyTorch longer to write than many graphs."""
+
+_PAYLOAD_UNREAD = UNREAD | {"dynamo_error"}
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(HasText):
     """One record of the trace.
 
     ``name`` is its own name for the kinds ``artifact`` and ``graph_dump``, and the kind otherwise: torch sends the same
@@ -59,44 +74,60 @@ class Event:
     compile_id: Optional[str]
     attempt: int
     meta: Any = field(repr=False)
-    payload: Optional[str] = field(repr=False)
+    text: Optional[Text] = field(repr=False)
     created: float
     stack: Any = field(repr=False, default=None)
 
+    @property
+    def payload(self) -> Optional[str]:
+        """The text that torch attached."""
+        return self.content
+
 
 def without_bulk(event: Event) -> Event:
-    """The event without a payload that is in its own file, or is not read again."""
+    """Return the event without a payload that is in its own file, or is not read again."""
     if event.payload is None or event.name == PHASE:
         return event
     in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
-    if not (in_file or event.name in _READ_ONCE):
+    if not (in_file or event.name in _PAYLOAD_UNREAD):
         return event
-    return replace(event, payload=None)
+    return replace(event, text=None)
 
 
-def event_of(record: Mapping[str, Any], payload: Optional[str], created: float) -> Optional[Event]:
-    """Return the event of one trace record; ``None`` for unused kinds."""
+def kind_of(record: Mapping[str, object]) -> Optional[str]:
+    """Return the kind of a trace record; ``None`` for unused kinds."""
     kind = next((key for key in record if key not in _CONTEXT), None)
-    if kind is None or kind in BULKY:
+    return None if kind in BULKY else kind
+
+
+def event_of(record: Mapping[str, Any], payload: Optional[Text], created: float) -> Optional[Event]:
+    """Return the event of one trace record; ``None`` for unused kinds."""
+    kind = kind_of(record)
+    if kind is None:
         return None
     meta = record[kind]
-    name = meta.get("name", kind) if kind in _NAMED and isinstance(meta, dict) else kind
     attempt = int(record.get("attempt") or 0)
-    return Event(str(name), _compile_id(record), attempt, meta, payload, created, record.get("stack"))
+    name = event_name(kind, meta)
+    return Event(name, _compile_id(record), attempt, meta, payload, created, record.get("stack"))
+
+
+def event_name(kind: str, meta: object) -> str:
+    """Return the name of the event that a record of this kind is."""
+    return sys.intern(str(meta.get("name", kind) if kind in _NAMED and isinstance(meta, dict) else kind))
 
 
 def _compile_id(record: Mapping[str, object]) -> Optional[str]:
-    """The compile id of a record, spelled as ``str(CompileId)`` does."""
+    """Return the compile id of a record, spelled as ``str(CompileId)`` does."""
     autograd = record.get("compiled_autograd_id")
     prefix = "" if autograd is None else f"!{autograd}"
     if "frame_id" not in record:
         return prefix or None
     frame = f"{record['frame_id']}/{record.get('frame_compile_id', 0)}"
-    return f"{prefix}/{frame}" if prefix else frame
+    return sys.intern(f"{prefix}/{frame}" if prefix else frame)
 
 
 def resolve_frames(frames: Any, names: Mapping[object, str]) -> List[Dict[str, Any]]:
-    """A stack as the trace sends it, with the numbers of file names replaced by the ``names``."""
+    """Return a stack of the trace with the numbers of file names replaced by ``names``."""
     resolved = []
     for frame in frames or []:
         filename = frame.get("filename")

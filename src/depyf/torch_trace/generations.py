@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
 
+from depyf.quick_dataclass import replace
 from depyf.torch_trace.events import PHASE, Event
 
 R = TypeVar("R")
@@ -13,10 +13,8 @@ _MARK = "#"
 
 
 def distinguished(records: Iterable[R]) -> List[R]:
-    """The records (events, or others with a ``compile_id``), in their order, such that no two compilations share an id.
-
-    The second compilation ``0/0`` becomes ``0/0#2``, and what follows of that frame is ``0/1#2``.
-    """
+    """Return the records (events, or others with a ``compile_id``), in their order, with unique ids of compilations.
+    The second compilation ``0/0`` becomes ``0/0#2``, and later ones of that frame are ``0/1#2``."""
     generations: Dict[str, int] = {}
     ended: Dict[str, Set[str]] = {}  # by frame
     found: List[R] = []
@@ -48,6 +46,7 @@ def _frame(compile_id: str) -> str:
 def _begins(event: Event) -> bool:
     """Return whether this event is the first one of a compilation, for any listener."""
     if event.name == PHASE:
-        payload = event.payload or ""
-        return '"name": "dynamo"' in payload and '"ph": "B"' in payload
+        if event.payload is None:  # received in process
+            return isinstance(event.meta, dict) and (event.meta.get("name"), event.meta.get("ph")) == ("dynamo", "B")
+        return '"name": "dynamo"' in event.payload and '"ph": "B"' in event.payload
     return event.attempt == 0 and event.name in ("dynamo_start", "recompile_reasons")

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence
+import functools
+from typing import Iterator, List, Optional, Sequence, Union
 
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
@@ -32,7 +33,8 @@ class GuardText:
 
 
 def guards_of(event: Event) -> List[GuardText]:
-    """The guards that an event named ``dynamo_cpp_guards_str`` or ``dynamo_guards`` lists, in the order of checking."""
+    """Return the guards that an event named ``dynamo_cpp_guards_str`` or ``dynamo_guards`` lists, in the order of
+    checking."""
     text = event.payload or ""
     if event.name == "dynamo_guards":
         return list(_listed(text))
@@ -42,16 +44,25 @@ def guards_of(event: Event) -> List[GuardText]:
 def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
     source = ""
     for line in lines:
-        node = _NODE.match(line)
-        if node is None:
-            continue
-        kind, rest = node.group(1) or "SHAPE_GUARD", node.group(2)
-        if kind.endswith("Manager"):
-            named = _SOURCE.search(rest)
-            source = named.group(1) if named else ""
-            continue
-        text, comment = split_comment(rest)
-        yield GuardText(kind, text, "" if kind in _STATE else source_of(text) or source, frame_of(comment))
+        node = _node(line)
+        if isinstance(node, str):
+            source = node
+        elif node is not None:
+            yield node if node.source or node.kind in _STATE else replace(node, source=source)
+
+
+@functools.lru_cache(maxsize=1 << 13)  # most guards of a function are those of its last compilation
+def _node(line: str) -> Union[GuardText, str, None]:
+    """Return the guard of a line of the tree, or the source that the guards below it read; None for other lines."""
+    node = _NODE.match(line)
+    if node is None:
+        return None
+    kind, rest = node.group(1) or "SHAPE_GUARD", node.group(2)
+    if kind.endswith("Manager"):
+        named = _SOURCE.search(rest)
+        return named.group(1) if named else ""
+    text, comment = split_comment(rest)
+    return GuardText(kind, text, "" if kind in _STATE else source_of(text), frame_of(comment))
 
 
 def _listed(text: str) -> Iterator[GuardText]:
@@ -68,6 +79,6 @@ def _listed(text: str) -> Iterator[GuardText]:
 
 
 def source_of(text: str) -> str:
-    """The first value of the user that a guard reads (``L['x'].factor``); empty where it reads none."""
+    """Return the first value of the user that a guard reads (``L['x'].factor``); empty if it reads none."""
     found = _VALUE.search(text)
     return found.group(0) if found else ""

@@ -8,40 +8,41 @@ process that was killed, or that is still being written, is read as far as possi
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import glob
 import gzip
 import hashlib
 import os
-import re
+import sys
 import time
 import zlib
 from dataclasses import field
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
-from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
-from depyf.regular_files import open_regular
-from depyf.torch_trace.events import Event, event_of
+from depyf.stored_text import Copies, StoredText, Text, TextFile, state_of
+from depyf.torch_trace.events import METRICS, PHASE, Event, event_of, kind_of
 from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.log_records import RECORD, LogFile, Record, Trouble, open_log, pieces, records
+from depyf.torch_trace.metrics import READ_OF_PHASES, UNREAD_METRICS
+from depyf.torch_trace.stages import Stage
 
 PATTERN = "dedicated_log_torch_trace_*.log*"
 """Torch's names of these files."""
 
-_RECORD = re_compile(
-    r"^(?P<mark>[^\t{]*?)[VDIWEC](?P<date>\d{4} \d\d:\d\d:\d\d)\.(?P<micros>\d{6,}) (?P<process>\d+) "
-    r"[^\]\n]*:\d+\] (?P<json>\{.*)$"
-)
-
 _LARGEST_PROCESS_ID = 1 << 22
-"""Torch before 2.5 writes thread ids there, which are addresses: they do not tell processes apart."""
+"""Torch before 2.5 writes thread ids there, which are addresses: they do not identify processes."""
 
 
-_LONGEST_LINE = 1 << 28
-_HARMLESS, _MOST_PACKED = 1 << 26, 200
-"""In bytes; and how many times its size a packed log may have: real ones have up to 30 times."""
+_STORED_FROM = 1 << 10
+"""In bytes: longer payloads stay in their file, and are read from there when they are needed."""
 
+_UNREAD = {**dict.fromkeys(METRICS, UNREAD_METRICS), Stage.CAPTURED.record: frozenset({"sizes"})}
+"""By kind of record, what is long and not read: the settings of all compilers for each compilation, for example."""
+
+_NAMED_FILE = '"filename"'
+"""In the JSON of a record with the numbers of file names."""
 
 _END_OF_TIME = 1 << 35
 """In seconds since the epoch: what ``time.localtime`` can do."""
@@ -68,7 +69,7 @@ class TraceLog:
 
 
 def find_logs(path: str) -> List[str]:
-    """The logs that ``path`` names: itself if it is a file, those in it if it is a directory, sorted by name."""
+    """Return the logs at ``path``: itself if it is a file, those in it if it is a directory, sorted by name."""
     if not os.path.isdir(path):
         return [path] if is_log(path) else []
     named = glob.glob(os.path.join(glob.escape(path), PATTERN))
@@ -81,11 +82,11 @@ def find_logs(path: str) -> List[str]:
 def is_log(path: str) -> bool:
     """Return whether the file starts like such a log."""
     try:
-        with _open(path) as file:
+        with open_log(path) as file:
             head = file.read(1 << 16).decode("utf-8", "replace")
     except synchronous(OSError, EOFError, zlib.error):
         return False
-    return any(_RECORD.match(line) for line in head.split("\n"))
+    return any(RECORD.match(line) for line in head.split("\n"))
 
 
 def read_log(path: str) -> List[TraceLog]:
@@ -94,122 +95,74 @@ def read_log(path: str) -> List[TraceLog]:
     Raises ``LogError`` for a file that has no record at all, and ``OSError``.
     """
     processes: Dict[int, _Process] = {}
-    trouble = _Trouble()
-    for mark, record in _records(path, trouble):
-        number = int(record.match.group("process"))
-        key = number if number <= _LARGEST_PROCESS_ID else -1
-        processes.setdefault(key, _Process(number)).add(record, mark, trouble)
+    trouble = Trouble()
+    with open_log(path) as file:
+        texts = _Texts(file, path)
+        for record in records(file, trouble):
+            number = int(record.match.group("process"))
+            key = number if number <= _LARGEST_PROCESS_ID else -1
+            process = processes.get(key)
+            if process is None:
+                process = processes[key] = _Process(number, texts)
+            process.add(record, trouble)
+        modified = os.fstat(file.fileno()).st_mtime
     if not processes:
         raise LogError(f"{path}: no log of torch's trace (record one with TORCH_TRACE=<directory>)")
-    modified = os.stat(path).st_mtime
     return [process.log(path, modified, trouble.notes()) for process in processes.values()]
 
 
 def log_lines(path: str) -> Iterator[str]:
-    """The lines of the file, unpacked, as far as it can be."""
-    return _lines(path, _Trouble())
+    """Return the lines of the file, unpacked up to the first error."""
+    with open_log(path) as file:
+        for _, piece in pieces(file, Trouble()):
+            yield from (piece[:-1] if piece.endswith(b"\n") else piece).decode("utf-8", "replace").split("\n")
 
 
-@dataclass
-class _Record:
-    match: re.Match[str]
-    payload: List[str] = field(default_factory=list)
+class _Texts:
+    """Where the payloads of a log are read from once more: the log itself, or a temporary file where it is packed, or
+    where other lines are between theirs. Of many logs at once those of the last ones are in memory."""
 
+    def __init__(self, log: LogFile, path: str) -> None:
+        self._log = log
+        self._path = os.path.abspath(path)
+        self._state = None if isinstance(log, gzip.GzipFile) else state_of(log)
+        self._here: Optional[TextFile] = None
+        self._copies: Optional[TextFile] = None
 
-@dataclass
-class _Trouble:
-    """What could not be read, counted."""
-
-    foreign: int = 0
-    unreadable: int = 0
-    cut: int = 0
-    unnamed: int = 0
-    ended: str = ""
-
-    def notes(self) -> Tuple[str, ...]:
-        found = [
-            (self.unreadable, "{} of its records can't be read (cut off, or mixed with other output)"),
-            (self.cut, "{} of its records have only a part of their text (cut off, or mixed with other output)"),
-            (self.unnamed, "{} names of files are missing: the beginning of the log is not there"),
-            (self.foreign, "{} lines in it are not of the trace, and were left out"),
-        ]
-        counted = tuple(text.format(number) for number, text in found if number)
-        return (*counted, self.ended) if self.ended else counted
-
-
-def _records(path: str, trouble: _Trouble) -> Iterator[Tuple[str, _Record]]:
-    """The records with the mark in front of their lines; lines of several marks may take turns."""
-    open_records: Dict[str, _Record] = {}
-    for line in _lines(path, trouble):
-        mark, tab, rest = line.partition("\t")
-        if tab and mark in open_records:
-            open_records[mark].payload.append(rest)
-            continue
-        match = _RECORD.match(line)
-        if match is None:
-            trouble.foreign += bool(line.strip())
-            continue
-        mark = match.group("mark")
-        done = open_records.pop(mark, None)
-        if done is not None:
-            yield mark, done
-        open_records[mark] = _Record(match)
-    yield from open_records.items()
-
-
-def _lines(path: str, trouble: _Trouble) -> Iterator[str]:
-    with _open(path) as file:
-        try:
-            for line in _whole_lines(file, trouble):
-                yield line.rstrip(b"\n").decode("utf-8", "replace")
-        except synchronous(EOFError, zlib.error, gzip.BadGzipFile) as error:
-            trouble.ended = f"it could not be unpacked to its end ({error})"
-
-
-def _whole_lines(file: Union[BinaryIO, gzip.GzipFile], trouble: _Trouble) -> Iterator[bytes]:
-    """Yield the lines of a log, up to a line longer than any record, or the size limit for unpacking."""
-    packed = os.fstat(file.fileno()).st_size if isinstance(file, gzip.GzipFile) else 0
-    read = 0
-    while True:
-        line = file.readline(_LONGEST_LINE)
-        read += len(line)
-        if len(line) == _LONGEST_LINE:
-            trouble.ended = f"it has a line of more than {_LONGEST_LINE >> 20} MiB, and was read up to there"
-        elif packed and read > max(_HARMLESS, packed * _MOST_PACKED):
-            trouble.ended = f"it unpacks to more than {_MOST_PACKED} times its size, and was read up to there"
-        elif line:
-            yield line
-            continue
-        return
-
-
-@contextlib.contextmanager
-def _open(path: str) -> Iterator[Union[BinaryIO, gzip.GzipFile]]:
-    """Open a log to read its bytes, unpacked where it is packed."""
-    with open_regular(path) as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if packed:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked
-        else:
-            yield file
+    def stored(self, payload: bytes, position: Optional[Tuple[int, int]]) -> Text:
+        """Return a payload, which is at this position of the log."""
+        here = None if isinstance(self._log, gzip.GzipFile) else position
+        opened = self._copies if here is None else self._here
+        if len(payload) < _STORED_FROM or not (opened or TextFile.may_open()):
+            return payload.decode("utf-8", "replace")
+        if here is None:
+            self._copies = self._copies or Copies.new_file()
+            return self._copies.add(payload)
+        # The log itself, also if another file gets its name.
+        if self._here is None:
+            copy = os.fdopen(os.dup(self._log.fileno()), "rb")
+            self._here = TextFile(copy, self._path, state=self._state, indented=True)
+        return StoredText(self._here, *here, zlib.crc32(payload))
 
 
 class _Process:
     """The log of one process while it is read."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, texts: _Texts) -> None:
         self._number = number
+        self._texts = texts
         self._names: Dict[object, str] = {}
         self._rank: Optional[int] = None
-        self._raw: List[Tuple[str, int, Mapping[str, object], Optional[str]]] = []
+        self._first: Optional[Tuple[str, int]] = None
+        self._events: List[Event] = []
+        self._times: List[Tuple[str, int]] = []
         self._clock: Optional[Tuple[str, int, float]] = None
 
-    def add(self, record: _Record, mark: str, trouble: _Trouble) -> None:
+    def add(self, record: Record, trouble: Trouble) -> None:
+        text = record.match.group("json")
         try:
-            data = parsed(record.match.group("json"))
-            data = self._named(data, trouble) if "str" not in data else data
+            data = parsed(text)
+            data = self._named(data, trouble) if _NAMED_FILE in text and "str" not in data else data
         except synchronous(ValueError, RecursionError):
             trouble.unreadable += 1
             return
@@ -221,15 +174,33 @@ class _Process:
             return
         if type(data.get("rank")) is int:
             self._rank = data["rank"]
-        payload = "\n".join(record.payload) if record.payload or data.get("has_payload") else None
-        digest = None if payload is None else _digest(payload)
-        trouble.cut += digest is not None and data.get("has_payload") not in (None, True, digest)
-        if self._clock is None and "chromium_event" in data and payload is not None:
-            self._clock = _clock(date, micros, payload)
-        self._raw.append((date, micros, data, payload))
+        payload = record.payload()
+        if payload is None and data.get("has_payload"):
+            payload = b""
+        self._first = self._first or (date, micros)
+        expected = data.get("has_payload")
+        digest = None if payload is None or expected in (None, True) else _digest(payload)
+        trouble.cut += digest not in (None, expected)
+        kind = kind_of(data)
+        if kind is None:
+            return
+        if kind == PHASE and payload is not None:
+            phase = _of_phase(payload)
+            if phase is not None:
+                self._clock = self._clock or _clock(date, micros, phase)
+                data[kind], payload = phase, None
+        if kind in _UNREAD and isinstance(data[kind], dict):
+            data[kind] = {key: _once(value) for key, value in data[kind].items() if key not in _UNREAD[kind]}
+        stored = None if payload is None else self._texts.stored(payload, record.position())
+        if isinstance(stored, StoredText):
+            stored.digest = digest
+        event = event_of(data, stored, 0.0)
+        if event is not None:
+            self._events.append(event)
+            self._times.append((sys.intern(date), micros))
 
-    def _named(self, value: object, trouble: _Trouble) -> Any:
-        """``value`` with the numbers of file names replaced by the names."""
+    def _named(self, value: object, trouble: Trouble) -> Any:
+        """Return ``value`` with the numbers of file names replaced by the names."""
         if isinstance(value, dict):
             plain = {key: self._named(item, trouble) for key, item in value.items()}
             number = plain.get("filename")
@@ -244,50 +215,73 @@ class _Process:
         return value
 
     def log(self, path: str, modified: float, notes: Iterable[str]) -> TraceLog:
-        first, offset = ("", 0.0) if not self._raw else (self._raw[0][0], 0.0)
-        year = _year(first, modified)
+        first, offset = self._first or ("", 0), 0.0
+        year = _year(first[0], modified)
         if self._clock is not None:
             date, micros, true_time = self._clock
             year = time.localtime(true_time).tm_year
             offset = round((true_time - _seconds(date, micros, year)) / 900) * 900  # of the recorder's time zone
-        times = [_seconds(date, micros, year) + offset for date, micros, _, _ in self._raw]
-        events = [event_of(data, payload, at) for at, (_, _, data, payload) in zip(times, self._raw)]
+        for event, at in zip(self._events, self._times):
+            object.__setattr__(event, "created", _seconds(*at, year) + offset)  # the year is known only now
         return TraceLog(
             path=path,
             rank=self._rank,
             process=self._number,
-            started=times[0] if times else modified,
-            events=tuple(event for event in events if event is not None),
+            started=_seconds(*first, year) + offset if self._first else modified,
+            events=tuple(self._events),
             notes=tuple(notes),
         )
 
 
-def _digest(payload: str) -> Optional[str]:
-    """Torch's hash, to check that the payload is complete; None if this Python forbids it."""
+def _digest(payload: bytes) -> Optional[str]:
+    """Return torch's hash, to check that the payload is complete; ``None`` if this Python forbids it."""
     try:
-        return hashlib.md5(payload.encode("utf-8", "surrogatepass")).hexdigest()
+        valid = payload if payload.isascii() else payload.decode("utf-8", "replace").encode("utf-8")
+        return hashlib.md5(valid).hexdigest()
     except synchronous(ValueError):  # a FIPS build of Python
         return None
 
 
-def _clock(date: str, micros: int, payload: str) -> Optional[Tuple[str, int, float]]:
-    """The time of a record as it stands there, and as its event has it: in microseconds since the epoch."""
+def _of_phase(payload: bytes) -> Optional[Dict[str, object]]:
+    """Return what is read of the beginning or the end of a phase; None if the payload is not one."""
     try:
-        seconds = float(parsed(payload)["ts"]) / 1e6
+        data = parsed(payload.decode("utf-8", "replace"))
+    except synchronous(ValueError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    return {key: _once(data[key]) for key in READ_OF_PHASES if key in data}
+
+
+def _once(value: object) -> object:
+    """Return a value, a text as the one object that all equal ones share."""
+    return sys.intern(value) if isinstance(value, str) else value
+
+
+def _clock(date: str, micros: int, phase: Mapping[str, object]) -> Optional[Tuple[str, int, float]]:
+    """Return the time of a record as in the log, and as in its event: in microseconds since the epoch."""
+    try:
+        seconds = float(phase["ts"]) / 1e6  # type: ignore[arg-type]
     except synchronous(ValueError, KeyError, TypeError):
         return None
     return (date, micros, seconds) if 0 <= seconds < _END_OF_TIME else None
 
 
 def _seconds(date: str, micros: int, year: int) -> float:
-    """``MMDD HH:MM:SS`` of that year in local time, as seconds since the epoch."""
+    """Return ``MMDD HH:MM:SS`` of that year in local time, as seconds since the epoch."""
+    whole = _whole_seconds(date, year)
+    return 0.0 if whole is None else whole + micros / 1e6
+
+
+@functools.lru_cache(maxsize=256)
+def _whole_seconds(date: str, year: int) -> Optional[float]:
     try:
-        return time.mktime(time.strptime(f"{year} {date}", "%Y %m%d %H:%M:%S")) + micros / 1e6
+        return time.mktime(time.strptime(f"{year} {date}", "%Y %m%d %H:%M:%S"))
     except synchronous(ValueError, OverflowError):
-        return 0.0
+        return None
 
 
 def _year(date: str, modified: float) -> int:
-    """The year, which the log does not say: that of the file's last change, or the one before."""
+    """Return the year, which the log lacks: that of the file's last change, or the one before."""
     year = time.localtime(modified).tm_year
     return year - 1 if date and _seconds(date, 0, year) > modified + 86400 else year

@@ -9,6 +9,9 @@ from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 
+UNREAD_METRICS = frozenset({"dynamo_config", "inductor_config", "functorch_config", "graph_node_shapes", "stack_trace"})
+"""Metrics that are long and reported elsewhere, or the same for all."""
+
 
 def seconds_of(metrics: object) -> Optional[float]:
     """Return how long the compilation with these metrics took; None if torch does not report it."""
@@ -41,6 +44,10 @@ class Span:
     parent: Optional[int]
 
 
+READ_OF_PHASES = ("ph", "name", "ts", "pid", "tid")
+"""The parts that are read of what begins or ends a phase."""
+
+
 def spans(events: Iterable[Event]) -> List[Span]:
     """Return the phases in the order of their starts. One without an end lasts until the last known event."""
     begun: List[Tuple[Optional[str], str, float, Optional[int]]] = []
@@ -53,10 +60,12 @@ def spans(events: Iterable[Event]) -> List[Span]:
             continue
         phase, name, time, thread = mark
         latest = max(latest, time)
-        # torch gives all threads one number: those that compile at the same time are told apart by what they compile.
+        # torch gives all threads one number: those that compile at the same time are distinguished by their compile ids
         stack = stacks.setdefault((thread, event.compile_id), [])
         if phase == "B":
-            begun.append((event.compile_id, name, time, stack[-1] if stack else None))
+            # What encloses a compilation may have no id: fullgraph_capture of an ahead-of-time compilation.
+            around = stack or stacks.get((thread, None))
+            begun.append((event.compile_id, name, time, around[-1] if around else None))
             stack.append(len(begun) - 1)
         else:
             # A phase whose end was lost (an exception) ends with the phase around it.
@@ -65,16 +74,27 @@ def spans(events: Iterable[Event]) -> List[Span]:
                 ends[index] = time
                 if begun[index][1] == name:
                     break
+
+    def end(index: int) -> float:
+        return ends.get(index, latest)
+
     return [
-        Span(compile_id, name, start, max(0.0, ends.get(index, latest) - start), parent)
-        for index, (compile_id, name, start, parent) in enumerate(begun)
+        # What ends before is another thread's, and encloses nothing of this one.
+        Span(
+            compile_id,
+            name,
+            start,
+            max(0.0, end(at) - start),
+            None if parent is None or end(parent) < end(at) else parent,
+        )
+        for at, (compile_id, name, start, parent) in enumerate(begun)
     ]
 
 
 def _mark(event: Event) -> Optional[Tuple[str, str, float, object]]:
-    """Whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
+    """Return whether this begins or ends something, what, when (in seconds since the epoch) and in which thread."""
     try:
-        data = parsed(event.payload or "")
+        data = event.meta if event.payload is None else parsed(event.payload)  # in process, or from a log
     except synchronous(ValueError):
         return None
     if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):

@@ -26,6 +26,8 @@ KERNEL_LAUNCHES = "depyf_kernel_launches"
 
 Stack = Tuple[Frame, ...]
 
+_NO_MODULES: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
+
 _NODE = re_compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 
@@ -39,7 +41,7 @@ class Launch:
 
 
 def node_in(line: str) -> Optional[str]:
-    """The graph node that a line of a graph's text computes; None for other lines."""
+    """Return the graph node that a line of a graph's text computes; ``None`` for other lines."""
     match = _NODE.match(line)
     return None if match is None else match.group(1)
 
@@ -56,7 +58,7 @@ class Frames:
         self._code: Dict[Frame, str] = {}
 
     def numbers(self, traceback: str) -> List[int]:
-        """The numbers of the frames in a text of the form of Python's tracebacks."""
+        """Return the numbers of the frames in a text of the form of Python's tracebacks."""
         if traceback not in self._parsed:
             frames = frames_of(traceback)
             self._code.update(code_of(traceback))
@@ -67,20 +69,32 @@ class Frames:
         return list(self._numbers)
 
     def code(self) -> List[Optional[str]]:
-        """The source lines of the table's frames, None if they are not quoted."""
+        """Return the source lines of the table's frames, None if they are not quoted."""
         return [self._code.get(frame) for frame in self._numbers]
 
 
-def node_stacks_event(event: Event, stage: str, tracebacks: Mapping[str, str]) -> Event:
-    """The event that follows ``event``, which brought the graph of that stage."""
+ModuleChain = Tuple[Tuple[str, str], ...]
+"""The modules that a node was called in, outermost first: PyTorch's path of each, and the name of its class."""
+
+
+def node_stacks_event(
+    event: Event, stage: str, tracebacks: Mapping[str, str], modules: Mapping[str, ModuleChain] = _NO_MODULES
+) -> Event:
+    """Return the event that follows ``event``, which brought the graph of that stage; ``modules`` are by node."""
     frames = Frames()
     nodes = {name: frames.numbers(traceback) for name, traceback in tracebacks.items()}
-    payload = json.dumps({"stage": stage, "frames": frames.table(), "code": frames.code(), "nodes": nodes})
+    data = {"stage": stage, "frames": frames.table(), "code": frames.code(), "nodes": nodes}
+    chains: Dict[ModuleChain, int] = {}
+    of = {name: chains.setdefault(chain, len(chains)) for name, chain in modules.items() if chain}
+    if of:
+        data["modules"] = {"chains": list(chains), "of": of}
+    payload = json.dumps(data)
     return Event(NODE_STACKS, event.compile_id, event.attempt, {}, payload, event.created)
 
 
 def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[str], Sequence[str]]]) -> Event:
-    """The event that follows ``event``, which brought a generated module; launches are kernel, nodes, tracebacks."""
+    """Return the event that follows ``event``, which brought a generated module; launches are kernel, nodes,
+    tracebacks."""
     frames = Frames()
     listed = [[name, list(nodes), [frames.numbers(each) for each in stacks]] for name, nodes, stacks in launches]
     payload = json.dumps({"frames": frames.table(), "code": frames.code(), "launches": listed})
@@ -88,10 +102,25 @@ def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[s
 
 
 def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
-    """The stage that such an event is about, and the stacks of its nodes, outermost frame first."""
+    """Return the stage of such an event, and the stacks of its nodes, outermost frame first."""
     data = parsed(event.payload or "{}")
     table = _table(data)
-    return str(data.get("stage")), {name: _stack(numbers, table) for name, numbers in data.get("nodes", {}).items()}
+    stacks: Dict[Tuple[int, ...], Stack] = {}  # many nodes have one
+    found = {}
+    for name, numbers in data.get("nodes", {}).items():
+        key = tuple(numbers)
+        stack = stacks.get(key)
+        if stack is None:
+            stack = stacks[key] = _stack(key, table)
+        found[name] = stack
+    return str(data.get("stage")), found
+
+
+def node_modules(event: Event) -> Dict[str, ModuleChain]:
+    """Return the modules of the nodes in such an event, by node; empty in those that older versions of depyf kept."""
+    data = parsed(event.payload or "{}").get("modules") or {}
+    chains = [tuple((str(path), str(kind)) for path, kind in chain) for chain in data.get("chains", ())]
+    return {str(name): chains[number] for name, number in data.get("of", {}).items()}
 
 
 def kernel_launches(event: Event) -> List[Launch]:

@@ -29,7 +29,7 @@ class FailedGuardText:
 
 
 def reasons_of(event: Event) -> List[str]:
-    """The texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text."""
+    """Return the texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text."""
     payload = event.payload or ""
     try:
         reasons = parsed(payload or "[]")
@@ -39,7 +39,7 @@ def reasons_of(event: Event) -> List[str]:
 
 
 def failed_guards(event: Event) -> List[FailedGuardText]:
-    """The same, parsed: that of the most recent cache entry first."""
+    """Return the failed guards of such an event, parsed: those of the most recent cache entry first."""
     return [failed_guard(reason) for reason in reasons_of(event)]
 
 

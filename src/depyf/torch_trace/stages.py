@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import enum
+import functools
 import re
-from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from types import CodeType
+from typing import Mapping, Optional, Union
 
 from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
+from depyf.stored_text import Text
 
 
 class Expected(enum.Enum):
@@ -184,9 +185,12 @@ _CLASS_LINE = re_compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTIL
 
 _A_GRAPH = re_compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
 
-_IMPORT_LINE = re_compile(r"^(?:import|from) .*$", re.MULTILINE)
+_COMMENTS = re_compile(r"(?:\s*#.*\n)*\s*")
 
-_UNBOXED_INPUT = re_compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
+_FIRST_LINES = 1 << 12
+"""In bytes."""
+
+_IMPORT_LINE = re_compile(r"^(?:import|from) .*$", re.MULTILINE)
 
 _BOXED_INPUT = re_compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
 
@@ -202,12 +206,21 @@ _IMPORTS = {
 }
 
 
-def stage_of(trace_name: str, payload: Optional[str]) -> Optional[AnyStage]:
+def stage_of(trace_name: str, payload: Optional[Text]) -> Optional[AnyStage]:
     """Return the stage whose graph is the payload of a record of this name; None if the payload is not a graph."""
     if payload is None:
         return None
     known = _BY_TRACE_NAME.get(trace_name)
-    return known if known is not None else NamedStage(trace_name) if is_graph(payload) else None
+    return known if known is not None else NamedStage(trace_name) if _is_graph(payload) else None
+
+
+def _is_graph(text: Text) -> bool:
+    """Return ``is_graph`` of a text, of which no more is read than its first lines, where these decide."""
+    if isinstance(text, str):
+        return is_graph(text)
+    head = text.head(_FIRST_LINES)
+    first = _COMMENTS.match(head)
+    return is_graph(head if first is not None and "\n" in head[first.end() :] else str(text))
 
 
 def is_graph(text: str) -> bool:
@@ -218,21 +231,42 @@ def is_graph(text: str) -> bool:
 _NOT_KNOWN_YET = "Written before it was compiled: what runs was not known yet."
 
 
-def graph_file(readable: str, title: str) -> str:
-    """The file for a graph as ``GraphModule.print_readable`` shows it: ``title`` as a comment, imports, the class.
+@dataclass(frozen=True)
+class GraphText:
+    """The text of a graph file; what it compiles to without its first lines, and how many these are.
 
-    Its second line says whether it runs, and can be replaced by ``with_status``. The result always parses. A text that
-    can't be parsed is kept as comments, with a note.
+    ``code`` is None for a text that is not valid Python.
+    """
+
+    text: str
+    code: Optional[CodeType] = None
+    above: int = 0
+
+
+def graph_file(readable: str, title: str) -> GraphText:
+    """Return the file for a graph as ``GraphModule.print_readable`` shows it: ``title`` as a comment, imports, the
+    class. Its second line is whether it runs, and can be replaced by ``with_status``. The result always parses. A text
+    that can't be parsed is kept as comments, with a note.
+
+    The imports are not in what it compiles to: ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD)
+    where the module says ``import torch``.
     """
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
-        compile(body, "<graph>", "exec", dont_inherit=True)  # half the time of making an unused tree
+        code = compiled_graph(body)
     except synchronous(SyntaxError, ValueError, RecursionError) as error:
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
-        return f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}"
+        return GraphText(f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}")
     imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if _uses(body, name))
-    return f"# {title}\n# {_NOT_KNOWN_YET}\n{imports}\n\n{body}"
+    head = f"# {title}\n# {_NOT_KNOWN_YET}\n{imports}\n\n"
+    return GraphText(head + body, code, head.count("\n"))
+
+
+@functools.lru_cache(maxsize=1)
+def compiled_graph(text: str) -> CodeType:
+    """Return what the text of a graph compiles to. The last is kept: the same graph comes under several names."""
+    return compile(text, "<graph>", "exec", dont_inherit=True)  # half the time of making an unused tree
 
 
 def _uses(text: str, name: str) -> bool:
@@ -241,72 +275,23 @@ def _uses(text: str, name: str) -> bool:
 
 
 def with_status(text: str, status: str) -> str:
-    """The text of a graph file with another second line; all other lines stay where they are."""
+    """Return the text of a graph file with another second line; all other lines keep their numbers."""
     title, _, rest = text.split("\n", 2)
     return f"{title}\n# {status}\n{rest}"
 
 
 def without_imports(text: str) -> str:
-    """The text of a graph file as torch compiled it: its import lines are blank, all other lines where they were.
-
-    ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD) where the module says ``import torch``.
-    """
+    """Return the text of a graph file as torch compiled it: its import lines are blank, all other lines where they
+    were. ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD) where the module says ``import
+    torch``."""
     return _IMPORT_LINE.sub("", text)
 
 
 def is_boxed(text: str) -> bool:
-    """Whether the graph takes its inputs out of one list, as what AOTAutograd calls does."""
+    """Return whether the graph takes its inputs out of one list, as graphs of AOTAutograd do."""
     return _BOXED_INPUT.search(text) is not None
-
-
-def with_input_types(readable: str, typed: Sequence[ast.FunctionDef]) -> str:
-    """``readable`` with the types that the graph ``typed`` gives its inputs, where boxed inputs are unpacked."""
-    function = next(iter(typed), None)
-    arguments = [] if function is None else function.args.args
-    types = {a.arg: ast.literal_eval(a.annotation) for a in arguments if isinstance(a.annotation, ast.Constant)}
-
-    def typed_line(match: re.Match[str]) -> str:
-        annotation = types.get(match.group(2))
-        return match.group(0) if annotation is None else f'{match.group(1)}{match.group(2)}: "{annotation}" = next('
-
-    return _UNBOXED_INPUT.sub(typed_line, readable)
-
-
-def forwards(text: str) -> Iterator[ast.FunctionDef]:
-    """Every ``forward`` in the text of a graph file, that of the whole graph first."""
-    classes: List[ast.AST] = [parse(text)]
-    for node in classes:  # grows while it is walked: graphs of control flow are classes in classes
-        for child in getattr(node, "body", ()):
-            if isinstance(child, ast.FunctionDef) and child.name == "forward":
-                yield child
-            elif isinstance(child, ast.ClassDef):
-                classes.append(child)
 
 
 def _with_identifier(match: re.Match[str]) -> str:
     name = match.group(2)
     return match.group(0) if name.isidentifier() else f"{match.group(1)}class GraphModule(torch.nn.Module):"
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What identifies a graph in any printed form: the names of its inputs and results, in order."""
-
-    inputs: Tuple[str, ...]
-    results: Tuple[str, ...]
-
-
-def outline_of(function: ast.FunctionDef) -> Outline:
-    """The outline of a graph, by its ``forward``."""
-    return Outline(tuple(argument.arg for argument in function.args.args[1:]), tuple(_assigned(function.body)))
-
-
-def _assigned(body: List[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        value = getattr(statement, "value", None)
-        if value is None or (isinstance(value, ast.Constant) and value.value is None):
-            continue
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            yield statement.targets[0].id
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            yield statement.target.id

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import CodeType
 from typing import AbstractSet, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.bytecode.code import Code, docstring
+from depyf.bytecode.code import Code, docstring, parameter_names
 from depyf.bytecode.nesting import Names, names_of, qualified_name
+from depyf.hints import Hints
 from depyf.normal.across import beyond_comparison, docstring_today, in_common_terms
 from depyf.normal.lowering import lower
-from depyf.normal.ops import NormalCode, byte_offset
-from depyf.result import Hints
-from depyf.verify.comparison import Comparison, Finding, MismatchError
-from depyf.verify.exact import same_operations
-from depyf.verify.product import Product
+from depyf.normal.ops import Instr, NormalCode
+from depyf.verify.comparison import Comparison, Finding, Matched, MismatchError
+from depyf.verify.exact import nested_comparisons, same_bytecode, same_operations
 from depyf.verify.program import Program
 from depyf.verify.settings import Settings
 from depyf.verify.signature import (
-    argument_names,
     nested_difference,
     signature_difference,
     visible_futures,
@@ -94,9 +93,8 @@ class _Comparer:
         children: List[Comparison] = []
         name = qualified_name(original) if around is None else around[0].within(original)
 
-        def answer(finding: Finding, reason: str = "", pairs: AbstractSet[Tuple[int, int]] = frozenset()) -> Comparison:
-            places = {(byte_offset(mine), byte_offset(theirs)) for mine, theirs in pairs}
-            return Comparison(finding, reason, tuple(sorted(places)), tuple(children), name, id(original))
+        def answer(finding: Finding, reason: str = "", matched: Matched = tuple) -> Comparison:
+            return Comparison(finding, reason, matched, tuple(children), name, id(original))
 
         def nested(mine: Code, theirs: Code) -> Comparison:
             key = (id(mine), id(theirs))
@@ -115,29 +113,34 @@ class _Comparer:
         if around is not None and id(original) in self._settings.assumed:
             return answer(Finding.EQUIVALENT)
         try:
-            mine, theirs = self._programs(original, candidate, around)
+            normal, inner = self._lowered(original), self._same_bytecode(original, candidate)
+            if inner is None:
+                mine, theirs = self._programs(original, candidate, around)
         except synchronous(ValueError) as error:
             return answer(Finding.UNVERIFIED, f"malformed bytecode: {error}")
+        if inner is not None:
+            return answer(*_of_same_operations(normal.ops, normal.ops, nested_comparisons(normal, inner, nested)))
         seen = visible_names(mine, theirs) or visible_futures(mine, theirs)
         if seen is not None:
             return answer(Finding.UNVERIFIED, seen)
         if not self._settings.always_prove:
             found = same_operations(mine, theirs, nested)
             if found is not None:
-                return answer(*_of_same_operations(mine, theirs, found))
+                return answer(*_of_same_operations(mine.ops, theirs.ops, found))
         nan = visible_nans(mine, theirs)
         if nan is not None:
             return answer(Finding.UNVERIFIED, nan)
-        arguments = list(argument_names(original))
+        from depyf.verify.product import Product  # most code is proved without it
+
         try:
             settings = self._settings if around is None else self._settings.of_nested_code()
-            product = Product(mine, theirs, nested, arguments, settings)
-            return answer(Finding.EQUIVALENT, "", product.prove())
+            pairs = Product(mine, theirs, nested, list(parameter_names(original)), settings).prove()
+            return answer(Finding.EQUIVALENT, "", lambda: pairs)
         except MismatchError as mismatch:
-            why = beyond_comparison(mine.normal, theirs.normal)
-            if why is not None:
-                return answer(Finding.UNVERIFIED, why)
-            return replace(answer(mismatch.finding, mismatch.reason), overdue=tuple(sorted(mismatch.overdue)))
+            return _of_mismatch(mismatch, answer, beyond_comparison(mine.normal, theirs.normal))
+
+    def _same_bytecode(self, original: Code, candidate: Code) -> Optional[Dict[int, CodeType]]:
+        return None if self._settings.always_prove or self._settings.renamed else same_bytecode(original, candidate)
 
     def _difference_of_facts(self, original: Code, candidate: Code, around: Around) -> Optional[str]:
         difference = signature_difference(original, candidate, self._settings.renamed)
@@ -155,15 +158,23 @@ class _Comparer:
         return Program(mine, {}, parents[0]), Program(theirs, self._settings.renamed, parents[1])
 
 
+def _of_mismatch(
+    mismatch: MismatchError, answer: Callable[[Finding, str], Comparison], beyond: Optional[str]
+) -> Comparison:
+    """Return the comparison for a proof that failed. ``beyond``: why the two can't be compared."""
+    if beyond is not None:
+        return answer(Finding.UNVERIFIED, beyond)
+    return replace(answer(mismatch.finding, mismatch.reason), overdue=tuple(sorted(mismatch.overdue)))
+
+
 def _of_same_operations(
-    mine: Program, theirs: Program, nested: Sequence[Comparison]
-) -> Tuple[Finding, str, AbstractSet[Tuple[int, int]]]:
+    mine: Sequence[Instr], theirs: Sequence[Instr], nested: Sequence[Comparison]
+) -> Tuple[Finding, str, Matched]:
     """Return the finding for identical operations: the worst of those of the ``nested`` code objects."""
-    pairs = {(one.offset, other.offset) for one, other in zip(mine.ops, theirs.ops)}
     worst = max(nested, key=_severity, default=None)
-    if worst is None or worst.proved:
-        return Finding.EXACT if worst is None else worst.finding, "", pairs
-    return worst.finding, f"in {worst.original_name}: {worst.reason}", pairs
+    finding = Finding.EXACT if worst is None else worst.finding
+    reason = "" if worst is None or worst.proved else f"in {worst.original_name}: {worst.reason}"
+    return finding, reason, lambda: [(one.offset, other.offset) for one, other in zip(mine, theirs)]
 
 
 def _severity(comparison: Comparison) -> int:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
-from typing import FrozenSet, Iterator, Optional, Tuple
+from dataclasses import field
+from functools import cached_property
+from typing import Callable, FrozenSet, Iterable, Iterator, Tuple
 
+from depyf.normal.ops import byte_offset
 from depyf.quick_dataclass import dataclass
-from depyf.result import Verdict
 
 OffsetPair = Tuple[int, int]
+Matched = Callable[[], Iterable[OffsetPair]]
 Overdue = Tuple[str, int]
 
 
@@ -28,30 +31,30 @@ class Finding(enum.Enum):
     def proved(self) -> bool:
         return self in (Finding.EXACT, Finding.EQUIVALENT)
 
-    @property
-    def verdict(self) -> Optional[Verdict]:
-        """Return the verdict of a decompilation with this finding; ``None`` for DIFFERENT, which is never shown."""
-        return None if self is Finding.DIFFERENT else Verdict(self.value)
-
 
 @dataclass(frozen=True)
 class Comparison:
     """The finding for a pair of code objects, their nested ones included.
 
-    ``reason`` is empty when the finding is a proof. ``pairs`` holds bytecode offsets (original, candidate) of
-    operations that correspond, sorted; for nested code objects see ``children``. ``original_name`` is the qualified
-    name of the original code object, ``original_id`` its ``id`` (several may have one name). ``overdue`` says, where
-    lifetimes are in doubt, which local variables of the candidate still hold what the original no longer keeps alive,
-    and where: (name, offset in the candidate), sorted.
+    ``reason`` is empty when the finding is a proof. ``matched`` returns the offsets (original, candidate) of operations
+    that correspond. ``original_name`` is the qualified name of the original code object, ``original_id`` its ``id``
+    (several may have one name). If lifetimes are in doubt, ``overdue`` lists which local variables of the candidate
+    still hold what the original has released, and where: (name, offset in the candidate), sorted.
     """
 
     finding: Finding
     reason: str
-    pairs: Tuple[OffsetPair, ...]
+    matched: Matched = field(repr=False, compare=False)
     children: Tuple[Comparison, ...]
     original_name: str
     original_id: int = 0
     overdue: Tuple[Overdue, ...] = ()
+
+    @cached_property
+    def pairs(self) -> Tuple[OffsetPair, ...]:
+        """The bytecode offsets (original, candidate) of operations that correspond, sorted; for nested code objects see
+        ``children``."""
+        return tuple(sorted({(byte_offset(mine), byte_offset(theirs)) for mine, theirs in self.matched()}))
 
     @property
     def proved(self) -> bool:

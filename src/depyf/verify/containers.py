@@ -6,18 +6,16 @@ and popping a list that has not escaped is not an event. Every other case falls 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Optional, Set, Tuple
+from typing import Dict, Optional, Set, Tuple
 
 from depyf.bytecode.set_order import has_fixed_order
 from depyf.normal.ops import Instr, Op
 from depyf.verify.constants import FOLDABLE, constant_key
 from depyf.verify.events import EVENTS, topmost
+from depyf.verify.machine import Machine
 from depyf.verify.side import Fresh, FreshKind, Side
 from depyf.verify.stops import Event
 from depyf.verify.values import Const, Ref, Value
-
-if TYPE_CHECKING:
-    from depyf.verify.machine import Machine
 
 Answer = Optional[Event]
 Items = Tuple[Value, ...]

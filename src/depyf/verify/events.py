@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Dict, Tuple
+from typing import Callable, Dict, Tuple
 
 from depyf.normal.ops import Instr, Op
+from depyf.verify.machine import Machine
 from depyf.verify.side import Side
 from depyf.verify.stops import Event
 from depyf.verify.values import Const, Value
 
-if TYPE_CHECKING:
-    from depyf.verify.machine import Machine
-
-EventRule = Callable[["Machine", Side, Instr], Event]
+EventRule = Callable[[Machine, Side, Instr], Event]
 
 
 def _plain(kind: str, looks: int, pops: int, results: str) -> EventRule:

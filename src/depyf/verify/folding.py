@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Callable, Dict, Optional
+from typing import Callable, Dict, Optional
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify.constants import FOLDABLE
 from depyf.verify.containers import Answer
 from depyf.verify.events import EVENTS
+from depyf.verify.machine import Machine
 from depyf.verify.side import Side
 from depyf.verify.stops import Event
 from depyf.verify.values import Const, Ref, Value, known_truth
-
-if TYPE_CHECKING:
-    from depyf.verify.machine import Machine
 
 
 def truth_of(machine: Machine, side: Side, value: Value) -> Optional[Value]:

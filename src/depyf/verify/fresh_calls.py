@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Tuple
+from typing import Optional, Tuple
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Finding, MismatchError
@@ -17,14 +17,11 @@ from depyf.verify.containers import (
     replace_topmost,
 )
 from depyf.verify.events import EVENTS, topmost
+from depyf.verify.machine import Machine
 from depyf.verify.side import Fresh, Side
 from depyf.verify.stops import Event
 from depyf.verify.subscripts import constant_index, kind_of
 from depyf.verify.values import NULL, Const, Ref, Value
-
-if TYPE_CHECKING:
-    from depyf.verify.machine import Machine
-
 
 METHODS = ("pop", "append", "extend")
 

@@ -17,6 +17,7 @@ from depyf.verify.constants import FOLDABLE
 from depyf.verify.joint import CompareCodes, Joint, Matcher
 from depyf.verify.machine import Machine
 from depyf.verify.merge import join, settle
+from depyf.verify.operations import RULES
 from depyf.verify.program import Program, cell_name, live_flags
 from depyf.verify.progress import Progress
 from depyf.verify.reasons import different_event, lifetimes, local_differs, offsets_of, operand_differs, where
@@ -50,7 +51,7 @@ class Product:
         self._programs = (original, candidate)
         values = Values()
         counted_globals = original.changes_globals or candidate.changes_globals
-        self._machine = Machine(values, counted_globals=counted_globals, stable_globals=settings.stable_globals)
+        self._machine = Machine(RULES, values, counted_globals=counted_globals, stable_globals=settings.stable_globals)
         self._tuples: Dict[Value, int] = {
             values.named("global", name): count for name, count in settings.tuple_results.items()
         }
@@ -217,17 +218,20 @@ class Product:
             return
         self._doubt = self._doubt or lifetimes(joint, held, where(joint))
         right = joint.right
+        offset = offsets_of(joint)[1]
         for name, value in right.locals.items():
+            value = value.inner if isinstance(value, Maybe) else value
             if value in held and value in right.counts:
-                self._overdue.add((name, offsets_of(joint)[1]))
+                self._overdue.add((name, offset))
 
     def _excused(self, joint: Joint) -> Set[Value]:
-        """Return the values that may be alive on one side only: those in the original's droppable variables (the
-        candidate releases them earlier), and those in the candidate's own variables while an exception unwinds (the
-        original's stack was cut, but a variable lives as long as the frame)."""
+        """Return those of the one-sided values that may be alive on one side only: those in the original's droppable
+        variables (the candidate releases them earlier), and those in the candidate's own variables while an exception
+        unwinds (the original's stack was cut, but a variable lives as long as the frame)."""
         left, right = joint.sides()
-        dropped = left.reached([value for name, value in left.locals.items() if name in self._droppable])
-        excused = {value for value in dropped if value not in right.counts}
+        excused = {value for value in joint.onesided if value not in right.counts}
+        if excused:
+            excused &= left.reached([left.locals[name] for name in self._droppable if name in left.locals])
         if right.handled is not OUTER:
             names = left.program.locals
             own = [value for name, value in right.locals.items() if name not in names]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code
@@ -45,13 +44,13 @@ class Program:
                 continue
             if instr.arg[1] == "__qualname__" and isinstance(before.arg, str):
                 if before.arg in (self.code.co_name, qualified_name(self.code)):
-                    ops[index] = replace(before, arg=relative_name(before.arg, self.code, around))
+                    ops[index] = before.changed(arg=relative_name(before.arg, self.code, around))
             elif instr.arg[1] == "__firstlineno__" and before.arg == self.code.co_firstlineno:
                 if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg[1] == "__qualname__":
-                    ops[index] = replace(before, arg=_ITS_LINE)
+                    ops[index] = before.changed(arg=_ITS_LINE)
                     last_attributes = _last_store(ops, "__static_attributes__")
             elif index + 1 == last_attributes and _are_names(before.arg):
-                ops[index] = replace(before, arg=tuple(sorted(before.arg)))
+                ops[index] = before.changed(arg=tuple(sorted(before.arg)))
         self.ops: Tuple[Instr, ...] = tuple(ops)
         self.joins = _joins(self.ops)
         self.locals = _fast_locals(self.ops)
@@ -107,14 +106,14 @@ def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[
 
 def _rename(instr: Instr, renamed: Mapping[str, str], private: FrozenSet[str]) -> Instr:
     if instr.op in (Op.CLOSURE, Op.MAKE_CELL):
-        return replace(instr, arg=renamed[instr.arg]) if instr.arg in renamed else instr
+        return instr.changed(arg=renamed[instr.arg]) if instr.arg in renamed else instr
     if instr.op in _ON_VARIABLES and instr.arg[0] in LOCAL_SCOPES:
         scope, name = instr.arg
         name = renamed.get(name, name)
         if scope == "deref" and name in private:
             scope = "fast"
         if (scope, name) != instr.arg:
-            return replace(instr, arg=(scope, name))
+            return instr.changed(arg=(scope, name))
     return instr
 
 
@@ -142,8 +141,8 @@ def _cell_of(instr: Instr) -> Optional[str]:
 def _as_local(instr: Instr) -> Instr:
     """Return ``instr``, which uses a cell object, rewritten to the fast local that represents it."""
     if instr.op is Op.CLOSURE:
-        return replace(instr, op=Op.LOAD, arg=("fast", cell_name(instr.arg)))
-    return replace(instr, arg=("fast", cell_name(instr.arg[1])))
+        return instr.changed(op=Op.LOAD, arg=("fast", cell_name(instr.arg)))
+    return instr.changed(arg=("fast", cell_name(instr.arg[1])))
 
 
 def _joins(ops: Sequence[Instr]) -> FrozenSet[int]:

@@ -19,7 +19,7 @@ class Progress:
         self._idle: Tuple[Dict[Place, Set[Place]], Dict[Place, Set[Place]]] = ({}, {})
 
     def step(self, start: Place, end: Place, moved: Tuple[bool, bool]) -> None:
-        """Record a step without an event from ``start`` to ``end``; ``moved`` says which sides moved."""
+        """Record a step without an event from ``start`` to ``end``; ``moved`` is whether each side moved."""
         for graph, has_moved in zip(self._idle, moved):
             if not has_moved:
                 graph.setdefault(start, set()).add(end)

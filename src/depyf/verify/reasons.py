@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, List, Optional, Union
+from typing import AbstractSet, Dict, List, Mapping, Optional, Union
 
 from depyf.verify.comparison import Comparison, Finding, MismatchError, OffsetPair
 from depyf.verify.joint import Joint, Matcher
@@ -72,13 +72,23 @@ def lifetimes(joint: Joint, onesided: AbstractSet[Value], place: str) -> str:
     for side, owner in zip(joint.sides(), ("original", "candidate")):
         held = [value for value in onesided if value in side.counts]
         if held:
-            names = ", ".join(sorted(f"{value!r} ({_holder(side, value)})" for value in held))
+            variables = _variables(side)
+            names = ", ".join(sorted(f"{value!r} ({_holder(side, value, variables)})" for value in held))
             texts.append(f"only the {owner} keeps {names} alive")
     return f"lifetime: {place} " + "; ".join(texts)
 
 
-def _holder(side: Side, value: Value) -> str:
+def _variables(side: Side) -> Dict[Value, str]:
+    """Return the first variable that holds a value, by the value."""
+    variables: Dict[Value, str] = {}
     for name, held in side.locals.items():
-        if held is value or (isinstance(held, Maybe) and held.inner is value):
-            return f"in {name}"
+        variables.setdefault(held, name)
+        if isinstance(held, Maybe):
+            variables.setdefault(held.inner, name)
+    return variables
+
+
+def _holder(side: Side, value: Value, variables: Mapping[Value, str]) -> str:
+    if value in variables:
+        return f"in {variables[value]}"
     return "on the stack" if value in side.stack else "inside something"

@@ -1,7 +1,7 @@
 """The state of one side: operand stack, local variables, fresh objects and reference counts.
 
-``Side`` knows nothing of operations (see ``machine`` and ``events``), and of the other side only ``onesided``: the set
-of values that exactly one side keeps alive.
+``Side`` is independent of operations (see ``machine`` and ``events``), and of the other side except for ``onesided``:
+the set of values that exactly one side keeps alive.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from depyf.verify.program import Program, cell_name
 from depyf.verify.values import LASTI, NULL, OUTER, Maybe, Prev, Ref, Sym, Value
 
 _clock = itertools.count(1)
+
+_HOLDERS = (Maybe, Ref)
+"""The classes of values that keep others alive."""
 
 GONE = -1
 """The position of a side that an exception has left."""
@@ -251,7 +254,7 @@ class Side:
             self.position = GONE
             return
         if len(self.stack) < handler.depth:
-            raise IndexError("a handler wants more values than there are")
+            raise IndexError("a handler keeps more values than the stack has")
         self.cut(handler.depth)
         if handler.lasti:
             self.push(LASTI)
@@ -262,16 +265,17 @@ class Side:
 
     def reached(self, values: List[Value]) -> Set[Value]:
         """Return ``values`` and the values that they keep alive."""
-        todo, found = list(values), set()  # type: Tuple[List[Value], Set[Value]]
+        found = set(values)
+        todo = [value for value in found if value.__class__ in _HOLDERS]
         while todo:
             value = todo.pop()
-            if value in found:
-                continue
-            found.add(value)
+            inner: Tuple[Value, ...] = ()
             if isinstance(value, Maybe):
-                todo.append(value.inner)
+                inner = (value.inner,)
             elif isinstance(value, Ref) and value in self.heap:
-                todo.extend(self.heap[value].items)
+                inner = self.heap[value].items
+            todo += [each for each in inner if each.__class__ in _HOLDERS and each not in found]
+            found.update(inner)
         return found
 
     def bind(self, name: str) -> None:

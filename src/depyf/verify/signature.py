@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import FUTURE_FLAGS, HANDS_ON_FUTURES, Code, version_of
+from depyf.bytecode.code import FUTURE_FLAGS, HANDS_ON_FUTURES, Code, parameter_names, version_of
 from depyf.bytecode.nesting import Names
 from depyf.normal.ops import Op
 from depyf.verify.constants import nan_objects
@@ -25,13 +25,6 @@ KIND_FLAGS = (
 )
 
 
-def argument_names(code: Code) -> Tuple[str, ...]:
-    """Return all argument names: positional, keyword-only, ``*args``, ``**kwargs``."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return code.co_varnames[:count]
-
-
 def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, str]) -> Optional[str]:
     """Describe the first fact in which the two disagree; ``None`` if there is none."""
     facts: List[Fact] = [
@@ -39,7 +32,7 @@ def signature_difference(original: Code, candidate: Code, renamed: Mapping[str, 
         ("positional-only arguments", original.co_posonlyargcount, candidate.co_posonlyargcount),
         ("keyword-only arguments", original.co_kwonlyargcount, candidate.co_kwonlyargcount),
         ("kind flags", original.co_flags & KIND_FLAGS, candidate.co_flags & KIND_FLAGS),
-        ("argument names", argument_names(original), _mapped(argument_names(candidate), renamed)),
+        ("argument names", parameter_names(original), _mapped(parameter_names(candidate), renamed)),
         ("variables of functions around", *_whose_cells(original, candidate, renamed)),
     ]
     return _first_difference(facts)
@@ -86,11 +79,11 @@ def visible_futures(original: Program, candidate: Program) -> Optional[str]:
     """Describe a ``__future__`` import that only one side hands on to code that it compiles."""
     asked = sorted(HANDS_ON_FUTURES & _names(original))
     mine, theirs = original.code, candidate.code
-    # Flags have other bits in other versions, and the newer version implies what the older asks for.
+    # Flags have other bits in other versions, and the newer version implies what the older requires.
     if not asked or version_of(mine) != version_of(theirs):
         return None
     if (mine.co_flags ^ theirs.co_flags) & FUTURE_FLAGS:
-        return f"{asked[0]} is used, which hands on a from __future__ import that only one side has"
+        return f"{asked[0]} is used, which passes on a from __future__ import that only one side has"
     return None
 
 
@@ -114,10 +107,10 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
 
 
 def visible_nans(original: Program, candidate: Program) -> Optional[str]:
-    """Report several NaN objects on either side: a program can tell them apart, the proof can't."""
+    """Report several NaN objects on either side: a program can distinguish them, the proof can't."""
     if all(len(set(nan_objects(program.ops))) < 2 for program in (original, candidate)):
         return None
-    return "it holds several NaN, and which of these are one object is not followed"
+    return "it has several NaN, and which of these are one object is not tracked"
 
 
 def _names(program: Program) -> FrozenSet[str]:

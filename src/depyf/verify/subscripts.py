@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, List, Optional, Tuple, Union
+from typing import List, Optional, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify.containers import SEQUENCES, Answer, Items, contents, new_object, reaches, replace_topmost
 from depyf.verify.events import EVENTS
+from depyf.verify.machine import Machine
 from depyf.verify.side import FreshKind, Side
 from depyf.verify.values import Const, Ref, Value
-
-if TYPE_CHECKING:
-    from depyf.verify.machine import Machine
 
 Index = Union[int, slice]
 

@@ -1,7 +1,7 @@
 """The values of the symbolic machine.
 
 Values are compared by identity: constants and terms are interned by ``Values``, symbols are unique, and a fresh
-container is a ``Ref`` into the heap of its side. ``counted`` says whether a value takes part in the comparison of
+container is a ``Ref`` into the heap of its side. ``counted`` is whether a value takes part in the comparison of
 lifetimes (constants, markers and truth values do not).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, Hashable, Literal, Optional, Tuple
 
+from depyf.messages import cut
 from depyf.verify.constants import TESTABLE, constant_key, holds_nan, members_key
 
 
@@ -30,8 +31,7 @@ class Const(Value):
         self.is_bool = type(value) is bool
 
     def __repr__(self) -> str:
-        text = repr(self.value)
-        return text if len(text) <= 40 else text[:37] + "..."
+        return cut(repr(self.value), 40)
 
 
 class Sym(Value):

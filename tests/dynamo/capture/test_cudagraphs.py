@@ -1,4 +1,4 @@
-"""What torch logs of CUDA graphs that it skips while code runs."""
+"""PyTorch's log records of CUDA graphs that it skips while code runs."""
 
 from __future__ import annotations
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import logging
+import os
 from pathlib import Path
 from typing import Any, List
 
@@ -121,6 +123,42 @@ def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Pa
     assert "Error while compiling, raised into the program" in text_of(tmp_path)
 
 
+def test_a_limit_that_is_an_error_is_reported_though_the_metrics_do_not_name_the_function(tmp_path: Path) -> None:
+    error = getattr(torch._dynamo.exc, "FailOnRecompileLimitHit", None)
+    if error is None:
+        pytest.skip("this PyTorch runs the function eagerly")
+    compiled = torch.compile(chooses, backend="eager", fullgraph=True)
+    with torch._dynamo.config.patch(recompile_limit=1), depyf.prepare_debug(tmp_path) as prepared:
+        compiled(torch.ones(2), "a")
+        with pytest.raises(error):
+            compiled(torch.ones(2), "d")
+    assert prepared.session is not None
+    (found,) = fallbacks(prepared.session)
+    assert (found.cause, found.function, found.compile_id) == (Cause.RAISED, "chooses", "0/1")
+    assert found.first_line == chooses.__code__.co_firstlineno
+    index = (tmp_path / "index.md").read_text()
+    assert "chooses can't be compiled: the call raised FailOnRecompileLimitHit" in index
+    assert "raise the limit: torch._dynamo.config.recompile_limit" in index
+    assert "| fallbacks to eager | 0 |" in index
+
+
+@pytest.mark.parametrize("of_the_library", [True, False])
+def test_generators_of_the_standard_library_are_no_fallbacks_of_the_program(
+    of_the_library: bool, tmp_path: Path
+) -> None:
+    @torch.compiler.disable(recursive=False)
+    def outside(x: Any) -> Any:
+        if of_the_library:
+            os.path.commonpath(["/a", "/b"])
+        else:
+            tuple(each for each in [x])
+        return x * 2
+
+    found = run(lambda x: outside(x) + 1, [(torch.ones(2),)], tmp_path)
+    generators = [each.function for each in found if each.function == "<genexpr>"]
+    assert generators == ([] if of_the_library else ["<genexpr>"])
+
+
 @reports_reasons
 def test_frames_without_anything_to_compile_are_listed(tmp_path: Path) -> None:
     if torch_names.find("torch._dynamo.convert_frame", "add_skip_reason") is None:
@@ -153,3 +191,25 @@ def test_a_bug_in_the_hooks_costs_one_message_and_nothing_else(
         run(loops, [(torch.ones(2),)], tmp_path)
     (message,) = [record.message for record in caplog.records if record.name == "depyf"]
     assert "ZeroDivisionError" in message
+
+
+def specialising(x: Any) -> Any:
+    if x.shape[0] == 7:
+        return x + 1
+    return x * 2
+
+
+def test_a_violated_constraint_is_a_finding_with_the_line_that_specialises(tmp_path: Path) -> None:
+    x = torch.ones(7, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    with depyf.prepare_debug(tmp_path), pytest.raises(Exception, match="Constraints violated"):
+        torch.compile(specialising, backend="eager")(x)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (found,) = manifest["findings"]
+    title = "specialising can't be compiled: dimension 0 of x is marked dynamic, and is specialised to 7"
+    assert found["title"] == title
+    assert title in (tmp_path / "index.md").read_text()
+    first = specialising.__code__.co_firstlineno
+    if "User stack" in manifest["fallbacks"][0]["reason"]:  # since PyTorch 2.13
+        assert found["place"][1] == manifest["fallbacks"][0]["place"][1] == first + 1
+        assert "by `if x.shape[0] == 7:`" in found["text"]

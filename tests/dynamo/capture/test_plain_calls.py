@@ -1,4 +1,4 @@
-"""A dump in which nothing was compiled says why."""
+"""A dump in which nothing was compiled gives the reason."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from torch_versions import IS_OLD  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.dynamo.capture import plain_calls  # noqa: E402
 from depyf.dynamo.hooks import frame_evaluation  # noqa: E402
 
 
@@ -81,6 +82,35 @@ def test_what_kept_it_empty_is_said(
     assert "nothing was compiled" in str(prepared) or "no graph was compiled" in str(prepared)
 
 
+def sizes_do_not_fit(x: Any) -> Any:
+    return x + torch.ones(7)
+
+
+def prints(x: Any) -> Any:
+    print("no")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "fullgraph", "said"),
+    [(sizes_do_not_fit, False, "compiling sizes_do_not_fit raised "), (prints, True, "compiling prints raised ")],
+)
+def test_an_error_that_the_program_gets_is_no_fallback(
+    function: Any, fullgraph: bool, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "depyf")
+    with depyf.prepare_debug(tmp_path), pytest.raises(Exception, match=r"(?s)."):
+        torch.compile(function, backend="eager", fullgraph=fullgraph)(torch.ones(3))
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "depyf"]
+    index = (tmp_path / "index.md").read_text()
+    for text in (message, index):
+        assert said in text
+        assert "no function that torch.compile has made was called" not in text
+    assert f"{function.__name__} failed to compile, and the call raised the error" in index
+    assert "| fallbacks to eager | 0 |" in index
+    assert "plain Python" not in index
+
+
 def test_calls_that_ran_as_plain_python_are_noted_beside_what_was_compiled(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,3 +126,18 @@ def test_calls_that_ran_as_plain_python_are_noted_beside_what_was_compiled(
     index = (tmp_path / "index.md").read_text()
     assert "torch.compiler.set_stance('force_eager') was in force: tripled ran as plain Python" in index
     assert "nothing was compiled" not in index
+
+
+def test_a_compiled_graph_is_looked_at_in_its_first_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of a graph comes with Dynamo disabled: looking whose code it is took as long as the call."""
+    looked = []
+    original = plain_calls._is_the_programs
+    monkeypatch.setattr(plain_calls, "_is_the_programs", lambda *each: looked.append(each[0]) or original(*each))
+    compiled = torch.compile(doubled, backend="eager")
+    with depyf.prepare_debug(tmp_path):
+        for _ in range(20):
+            compiled(torch.ones(2))
+        before = len(looked)
+        torch.compiler.disable(tripled)(torch.ones(2))
+        assert len(looked) == before + frame_evaluation.has_stances()
+    assert before < 5

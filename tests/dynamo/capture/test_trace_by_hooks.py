@@ -1,4 +1,4 @@
-"""Events that an older PyTorch does not have in its trace; its functions that tell them are still there today."""
+"""Events that an older PyTorch does not log: the functions that report them still exist in this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo.capture.trace_by_hooks import _Hooks  # noqa: E402
+from depyf.dynamo.capture.trace_by_hooks import _Hooks, supplement  # noqa: E402
 from depyf.dynamo.hooks import structured_trace_listener  # noqa: E402
 from depyf.dynamo.hooks.private_names import EVENT_SENDERS  # noqa: E402
 from depyf.dynamo.hooks.torch_names import PrivateName  # noqa: E402
@@ -73,3 +73,8 @@ def test_what_the_trace_has_is_not_told_twice() -> None:
     )
     assert not structured_trace_listener.reports(PrivateName("torch._dynamo.output_graph", "no_such_event", ""))
     assert structured_trace_listener.reports(PrivateName("torch._dynamo.no_such_module", "no_such_event", ""))
+
+
+def test_the_event_of_each_hook_has_its_sender_in_the_table() -> None:
+    for undo in supplement(lambda event: None):  # raises a KeyError for an event without a row in EVENT_SENDERS
+        undo()

@@ -1,4 +1,4 @@
-"""Every file of a graph says whether it is the one that runs, and which one does if not."""
+"""Every file of a graph says whether it is executed, and if not, which one is."""
 
 from __future__ import annotations
 

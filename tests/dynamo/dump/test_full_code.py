@@ -11,8 +11,9 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -324,7 +325,7 @@ def test_a_globals_change_after_the_import_is_seen_by_the_guards(tmp_path: Path,
 
 def refuse_to_decompile(monkeypatch: Any) -> None:
     from depyf.dynamo.capture import rendering
-    from depyf.result import DecompilationError
+    from depyf.errors import DecompilationError
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise DecompilationError("refused by the test")
@@ -365,6 +366,36 @@ def test_one_file_that_fails_does_not_keep_the_others_from_theirs(tmp_path: Path
         torch.compile(scaled, backend="eager")(torch.ones(3))
         torch.compile(with_a_break, backend="eager")(torch.ones(3), torch.ones(3))
     assert [path.name for path in full_code_files(tmp_path)] == ["full_code_for_with_a_break_0.py"]
+
+
+def test_a_file_is_compiled_once_and_what_does_not_compile_is_a_comment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from depyf.dynamo.dump.full_code import functions, writing
+    from depyf.dynamo.dump.full_code import original as originals
+
+    compiled: List[str] = []
+    why = writing.why_it_does_not_compile
+
+    def counted(source: str) -> Optional[str]:
+        compiled.append(source)
+        return why(source)
+
+    for module in (functions, writing, originals):
+        monkeypatch.setattr(module, "why_it_does_not_compile", counted)
+    with depyf.prepare_debug(tmp_path / "one"):
+        torch.compile(with_a_break, backend="eager")(torch.ones(3), torch.ones(3))
+    (path,) = full_code_files(tmp_path / "one")
+    assert compiled == [path.read_text(encoding="utf-8")]
+
+    own = writing.original_of
+    monkeypatch.setattr(writing, "original_of", lambda *of: replace(own(*of), source="def scaled(:\n    pass"))
+    with depyf.prepare_debug(tmp_path / "other"):
+        torch.compile(scaled, backend="eager")(torch.ones(3))
+    (path,) = full_code_files(tmp_path / "other")
+    assert "# def scaled(:" in path.read_text(encoding="utf-8")
+    assert "does not compile here" in ast.unparse(functions_of(path)["scaled"])
+    assert "__guard_0_for_scaled" in functions_of(path)
 
 
 def train_and_forget() -> None:

@@ -1,4 +1,4 @@
-"""Constants without a literal get their values where the name tells which one is meant."""
+"""Constants without a literal get their values where the name identifies the object."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, Tuple
 import pytest
 
 from depyf.dynamo.dump.full_code.original import original_of
+from depyf.dynamo.dump.full_code.profiler_lines import MARK, with_profiler_lines_marked
 from depyf.dynamo.dump.full_code.runtime import ___contents, ___placeholder
 from depyf.dynamo.dump.full_code.text import Signature, commented, dedented, indented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, description, missing_names
@@ -222,3 +223,26 @@ def test_cells_give_their_contents() -> None:
     full, empty = ___contents([CellType(3), CellType()])
     assert full == 3
     assert isinstance(empty, ___placeholder)
+
+
+def test_lines_for_the_profiler_are_marked_and_nothing_else_changes() -> None:
+    source = '''def f(x):
+    enabled = __import_torch_dot_autograd_dot_profiler._is_profiler_enabled
+    tmp = None
+    if enabled:
+        tmp = utils.record_pregraph_bytecode_enter()  # already a comment
+    if tmp is not None:
+        utils.record_pregraph_bytecode_exit(
+            tmp
+        )
+    utils.record_pregraph_bytecode_exit(tmp)
+    text = """
+    x = _is_profiler_enabled
+    """
+    other = None
+    return text'''
+    marked = with_profiler_lines_marked(source)
+    assert ast.dump(ast.parse(marked)) == ast.dump(ast.parse(source))
+    rows = [row for row, line in enumerate(marked.split("\n"), 1) if line.endswith(MARK)]
+    assert rows == [2, 4, 10]
+    assert with_profiler_lines_marked("def f(:\n    _is_profiler_enabled") == "def f(:\n    _is_profiler_enabled"

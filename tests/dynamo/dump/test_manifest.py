@@ -1,4 +1,4 @@
-"""What the manifest of real programs says, against PyTorch's own words about the same run."""
+"""The manifest of real programs, compared with PyTorch's own logs of the same run."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""What a dump lacks is reported, and ``force_recompile`` brings back what compiler caches take away."""
+"""Missing stages are reported, and ``force_recompile`` restores those that compiler caches omit."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -16,7 +17,7 @@ import depyf  # noqa: E402
 from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
 from depyf.dynamo.capture.records import KernelFile  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
-from depyf.dynamo.capture.warm_caches import WarmCaches  # noqa: E402
+from depyf.dynamo.capture.warm_caches import WarmCaches, sees_look_ups  # noqa: E402
 from depyf.dynamo.dump.missing import missing, write_missing  # noqa: E402
 from depyf.dynamo.hooks import generated_code, torch_names  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
@@ -151,13 +152,39 @@ def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pyte
     assert {"BEFORE_PRE_GRAD", "BEFORE_POST_GRAD", "AFTER_POST_GRAD", "Joint_graph", "kernel"} <= set(counts["cold"])
     for run in ("warm", "filled unseen"):
         for kind in counts["cold"] - counts[run]:
-            assert tool.said_of(kind, tool.told(dumps[run])), (run, kind)
+            assert tool.reports_of(kind, tool.reported_missing(dumps[run])), (run, kind)
     from torch._inductor import codecache
 
     if not hasattr(codecache, "GuardedCache"):
         return  # before 2.8 nobody sees when a graph is taken out of the cache: what it lacks is told, as seen above
     cold, warm = ({p.name: p.read_bytes() for p in dumps[run].glob("_*.py")} for run in ("cold", "warm"))
     assert cold == warm
+
+
+@pytest.mark.inductor
+@pytest.mark.skipif(not sees_look_ups(), reason="before 2.8 nothing is repeated: what a cache loses is told")
+@pytest.mark.parametrize("lost", ["aotautograd", "fxgraph"])
+def test_a_stage_is_repeated_once_where_only_one_of_two_caches_was_warm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    from torch._inductor import config
+
+    told_again = {Stage.FORWARD.value} if lost == "fxgraph" else set()  # by PyTorch, when it loads and when it compiles
+
+    caches = tmp_path / "cache"
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(caches))
+    found: Dict[str, List[str]] = {}
+    with config.patch(fx_graph_cache=True), torch._functorch.config.patch(enable_autograd_cache=True):
+        for directory in ("cold", "one", "both"):
+            torch._dynamo.reset()
+            with depyf.prepare_debug(tmp_path / directory):
+                torch.compile(lambda x: x.sin() + 1)(torch.ones(4))
+            names = [path.name.partition(".")[2] for path in (tmp_path / directory).glob("__compiled_fn*")]
+            found[directory] = sorted(name for name in names if name.partition(".")[0] not in told_again)
+            if directory == "cold":
+                shutil.rmtree(caches / lost)  # as if only its key had changed
+    assert {"BEFORE_PRE_GRAD.0.py", "BEFORE_POST_GRAD.0.py"} <= set(found["cold"])
+    assert found["cold"] == found["one"] == found["both"]
 
 
 @pytest.mark.inductor

@@ -1,4 +1,4 @@
-"""``prepare_debug`` and ``debug`` as people use them."""
+"""``prepare_debug`` and ``debug`` in typical use."""
 
 from __future__ import annotations
 
@@ -542,3 +542,27 @@ def test_two_threads_may_enter_one_object(tmp_path: Path) -> None:
         thread.join()
     assert capture._sessions == ()
     assert capture._undo == []
+
+
+def test_the_collector_pauses_while_the_end_of_a_session_is_written(tmp_path: Path) -> None:
+    within: List[bool] = []
+
+    def note(phase: str, info: object) -> None:
+        frame = sys._getframe(1) if phase == "start" else None
+        names = []
+        while frame is not None:
+            names.append(frame.f_code.co_name)
+            frame = frame.f_back
+        within.append("_write_the_rest" in names)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(note)
+    try:
+        with depyf.prepare_debug(tmp_path):
+            torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+            gc.set_threshold(100, 2, 2)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(note)
+    assert gc.isenabled()
+    assert not any(within)

@@ -1,4 +1,4 @@
-"""What people pass to ``why``, ``extract`` and ``compare``: each kind of object, and what the three say of it."""
+"""Each kind of object that users pass to ``why``, ``extract`` and ``compare``, and the result of each question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decorated function is called by its own name, and not by that of the wrapper that Dynamo compiles."""
+"""A decorated function has its own name, and not that of the wrapper that Dynamo compiles."""
 
 from __future__ import annotations
 

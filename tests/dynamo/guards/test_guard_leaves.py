@@ -1,4 +1,4 @@
-"""Every kind of guard of this PyTorch is known: read, explained and checked in Python; one that is not does no harm."""
+"""Every kind of guard of this PyTorch is read, explained and checked in Python; an unknown one does no harm."""
 
 from __future__ import annotations
 

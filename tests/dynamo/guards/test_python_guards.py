@@ -1,4 +1,4 @@
-"""What the conditions of PyTorch's before 2.4 are about, which only their text says."""
+"""The meaning of guard conditions of PyTorch before 2.4, which only their text gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of the context managers that install hooks: entered twice, by several threads, failing, and interrupted."""
+"""The base of the contexts that install hooks: entered twice, by several threads, failing, and interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sys.modules`` may hold anything: what walks it takes nothing for granted, and runs no code of what it finds."""
+"""``sys.modules`` may contain any object: reading it assumes nothing, and runs no code of what it finds."""
 
 from __future__ import annotations
 

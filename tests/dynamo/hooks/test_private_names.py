@@ -1,4 +1,4 @@
-"""What depyf relies on in PyTorch's private parts is one table, and the installed PyTorch has what the table says."""
+"""The private names of PyTorch that depyf uses are one table, and the installed PyTorch has what the table says."""
 
 from __future__ import annotations
 
@@ -151,3 +151,9 @@ def test_a_planted_name_is_found(source: str) -> None:
 def test_what_is_depyfs_own_may_be_private() -> None:
     tree = ast.parse("class A:\n    def f(self):\n        self._mine = 1\n        return self._mine, sys._getframe(0)")
     assert not list(spelled(tree, own_names([tree])))
+
+
+def test_no_row_of_the_table_hides_another() -> None:
+    tree = ast.parse((DYNAMO / OWNERS[0]).read_text())
+    names = [each.targets[0].id for each in tree.body if isinstance(each, ast.Assign)]  # type: ignore[attr-defined]
+    assert sorted(names) == sorted(set(names))

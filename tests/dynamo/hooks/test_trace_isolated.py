@@ -1,12 +1,14 @@
-"""What torch describes only because depyf asks it to does not fail the compilation where it can't be described."""
+"""A description that PyTorch makes only for depyf does not fail the compilation when it can't be made."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import logging
+import re
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
@@ -17,6 +19,9 @@ import depyf  # noqa: E402
 from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, listen  # noqa: E402
 from depyf.torch_trace.events import PHASE, Event  # noqa: E402
+from depyf.torch_trace.events import UNREAD as UNREAD_KINDS  # noqa: E402
+
+UNREAD = UNREAD_KINDS | {"torch._functorch.config"}
 
 needs_trace = pytest.mark.skipif(
     torch_names.find("torch._logging._internal", "trace_structured") is None,
@@ -96,24 +101,36 @@ def test_what_torch_can_not_report_is_said_and_goes_on_only_to_those_who_listen_
     assert any("having PyTorch report something" in record.getMessage() for record in caplog.records)
 
 
+@contextlib.contextmanager
+def heard(monkeypatch: pytest.MonkeyPatch, *, programs: bool) -> Iterator[List[Event]]:
+    """Receive what torch reports, alone or beside a listener of the program's."""
+    torch._dynamo.reset()
+    nobody_listens(monkeypatch)
+    logger, theirs = logging.getLogger(TRACE_LOGGER), logging.NullHandler()
+    received: List[Event] = []
+    if programs:
+        logger.addHandler(theirs)
+    undo = listen(received.append)
+    try:
+        yield received
+    finally:
+        undo()
+        logger.removeHandler(theirs)
+
+
 @needs_trace
 def test_phases_are_the_same_whether_the_program_listens_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone, depyf is handed phases without torch's records of them."""
 
     def phases(*, programs: bool) -> List[Any]:
-        torch._dynamo.reset()
-        nobody_listens(monkeypatch)
-        logger, theirs = logging.getLogger(TRACE_LOGGER), logging.NullHandler()
-        received: List[Event] = []
-        if programs:
-            logger.addHandler(theirs)
-        undo = listen(received.append)
-        try:
+        with heard(monkeypatch, programs=programs) as received:
             torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
-        finally:
-            undo()
-            logger.removeHandler(theirs)
-        found = [(json.loads(each.payload or "{}"), each) for each in received if each.name == PHASE]
+        found = [
+            (each.meta if each.payload is None else json.loads(each.payload), each)
+            for each in received
+            if each.name == PHASE
+        ]
+        assert programs or all(each.payload is None for _, each in found)  # text that nobody would read
         return [
             (data["ph"], data["name"], (each.compile_id or "").rpartition("/")[2], each.attempt)
             for data, each in found
@@ -123,3 +140,67 @@ def test_phases_are_the_same_whether_the_program_listens_or_not(monkeypatch: pyt
     alone = phases(programs=False)
     assert alone == phases(programs=True)
     assert len(alone) > 4 or not alone  # a PyTorch that has no phases
+
+
+def events(monkeypatch: pytest.MonkeyPatch, *, programs: bool) -> List[Event]:
+    """Compile a function with a break and a recompilation; return what torch reports of it, without phases."""
+
+    def function(x: Any, factor: int) -> Any:
+        x = x * factor
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    with heard(monkeypatch, programs=programs) as received:
+        compiled = torch.compile(function, backend="aot_eager", dynamic=False)
+        for factor in (2, 3):
+            compiled(torch.ones(2, requires_grad=True), factor).sum().backward()
+    return [each for each in received if each.name != PHASE]
+
+
+@needs_trace
+def test_what_torch_reports_is_the_same_whether_the_program_listens_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, depyf takes it from torch's functions, without torch's record of it."""
+
+    def told(found: List[Event]) -> List[Any]:
+        numbers: Dict[str, int] = {}
+        graph = re.compile(r"__compiled_fn_\d+(_[0-9a-f_]+)?|0x[0-9a-f]+|\d{4,}|[0-9.]+ us")
+
+        def text_of(payload: Optional[str]) -> Optional[str]:
+            return None if payload is None else graph.sub("?", payload.partition("User code traceback")[0])
+
+        return [
+            (
+                each.name,
+                each.compile_id and numbers.setdefault(each.compile_id, len(numbers)),
+                each.attempt,
+                type(each.meta),
+                text_of(each.payload),
+            )
+            for each in found
+            if each.name not in UNREAD
+        ]
+
+    alone, beside = events(monkeypatch, programs=False), events(monkeypatch, programs=True)
+    assert told(alone) == told(beside)
+    assert len({each.compile_id for each in alone}) > 2
+    assert not [each.name for each in alone if each.name in UNREAD]  # nor is their text made
+
+
+@needs_trace
+def test_what_is_not_text_is_written_as_torch_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sent(*, programs: bool) -> List[Any]:
+        nobody_listens(monkeypatch)
+        if programs:
+            logging.getLogger(TRACE_LOGGER).addHandler(logging.NullHandler())
+        received: List[Event] = []
+        undo = listen(received.append)
+        try:
+            trace = torch_names.module("torch._logging._internal").trace_structured
+            trace("artifact", lambda: {"name": "one"}, payload_fn=lambda: {"a": [1, "x"]}, suppress_context=True)
+            trace("artifact", lambda: {"name": "two"}, payload_fn=lambda: ["a", 2], suppress_context=True)
+            trace("dynamo_start", suppress_context=True)
+        finally:
+            undo()
+        return [(each.name, each.compile_id, each.attempt, each.meta, each.payload) for each in received]
+
+    assert sent(programs=False) == sent(programs=True)

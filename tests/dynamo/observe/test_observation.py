@@ -1,4 +1,4 @@
-"""Calls of compiled graphs are observed, also of what was compiled earlier, and nothing else changes."""
+"""Calls of compiled graphs are observed, also of those compiled before, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_versions import needs_stances
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import cache_entries, torch_names  # noqa: E402
+from depyf.dynamo.hooks import cache_entries, private_names, torch_names  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import HookedContext  # noqa: E402
 from depyf.dynamo.observe.checked_backend import begin  # noqa: E402
 from depyf.dynamo.observe.observation import GraphCall, Observer, observation  # noqa: E402
@@ -208,9 +208,7 @@ def test_stances_hold_inside() -> None:
 
 
 def test_a_torch_that_cannot_be_observed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = torch_names.find
-    monkeypatch.setattr(
-        torch_names, "find", lambda module, name: None if name == "_callback_from_stance" else find(module, name)
-    )
+    absent = torch_names.PrivateName("torch._dynamo.eval_frame", "no_such_name", "nothing")
+    monkeypatch.setattr(private_names, "CALLBACK_FROM_STANCE", absent)
     with pytest.raises(RuntimeError, match=r"2\.6 and later"), contextlib.ExitStack() as stack:
         stack.enter_context(observe_graphs(lambda _: None))

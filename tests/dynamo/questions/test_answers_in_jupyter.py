@@ -1,4 +1,4 @@
-"""The questions that have one call each, asked in the cells of a notebook: answers show as tables there."""
+"""The questions with one call each, in the cells of a notebook: their results are shown as tables."""
 
 from __future__ import annotations
 

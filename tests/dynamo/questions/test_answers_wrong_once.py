@@ -1,4 +1,4 @@
-"""Answers that were wrong once, and programs that were changed by asking: found by reviews."""
+"""Regressions that reviews found: wrong results, and programs that a question changed."""
 
 from __future__ import annotations
 

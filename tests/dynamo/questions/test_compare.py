@@ -1,4 +1,4 @@
-"""``compare``: planted numerical bugs are found at their operation, healthy code gives no alarm, nothing changes."""
+"""``compare``: planted numerical bugs are found at their operation, healthy code gives no report, nothing changes."""
 
 from __future__ import annotations
 
@@ -66,6 +66,34 @@ def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
             ("AOTAutograd", True),
             ("decompositions", True),
         ]
+
+
+@pytest.mark.inductor
+def test_bisect_names_the_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    planted = PLANTED["post_grad_custom_pre_pass"]
+    with planted.install() as backend:
+        answer = depyf.compare(planted.function, *planted.arguments(), backend=backend, bisect=True)
+    found = answer.bisected
+    assert found is not None
+    assert (found.backend, found.subsystem, found.detail) == (
+        "inductor",
+        "post_grad_passes",
+        "post_grad_custom_pre_pass",
+    )
+    assert f"PyTorch's bisector: inductor, post_grad_passes, number {found.number}: post_grad_c" in str(answer)
+    assert "post_grad_custom_pre_pass" in answer._repr_html_()
+    assert capsys.readouterr().out == ""
+    assert entries(type(planted.function).forward) == 0
+
+
+def test_bisect_says_where_it_can_not() -> None:
+    planted = PLANTED["compiler of the forward"]
+    with planted.install() as backend:
+        arguments = planted.arguments()
+        answer = depyf.compare(planted.function, *arguments, backend=backend, bisect=True)
+        assert "PyTorch's bisector: not run: it knows no parts of the backend wrong_forward" in str(answer)
+        assert depyf.compare(planted.function, *arguments, backend=backend).bisected is None
+    assert depyf.compare(planted.function, *arguments, backend="aot_eager", bisect=True).bisected is None
 
 
 def check_found(name: str, directory: Path) -> Compared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, List
 
 import pytest
 from torch_versions import REPORTS_COMPILE_IDS
@@ -16,9 +16,11 @@ torch = pytest.importorskip("torch")
 from scripts import namespace, ran  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.answers.bisected import Bisected  # noqa: E402
 from depyf.cli import main  # noqa: E402
 from depyf.dynamo.entries.call_target import called  # noqa: E402
-from depyf.dynamo.hooks import cache_entries  # noqa: E402
+from depyf.dynamo.hooks import bisector, cache_entries  # noqa: E402
+from depyf.dynamo.questions.extract import question  # noqa: E402
 from depyf.dynamo.questions.extract.question import checked, extract_file, write  # noqa: E402
 from depyf.dynamo.questions.extract.sources import Source, held, run_of  # noqa: E402
 from depyf.dynamo.scripts.from_text import script_from_text  # noqa: E402
@@ -283,6 +285,20 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     assert answer.graph.endswith(".Captured_Graph")
 
 
+@pytest.mark.parametrize("graph", [[], ["0/0"]])
+def test_of_a_log_the_way_to_a_dump_is_said(
+    graph: List[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = Path(__file__).resolve().parents[2] / "report" / "logs"
+    for path in (logs / "torch_2_13.log.gz", logs / "ranks"):
+        assert main(["extract", str(path), *graph]) == 2
+        assert "is a log of PyTorch's trace" in capsys.readouterr().err
+    other = tmp_path / "a.py"
+    other.write_text("")
+    assert main(["extract", str(other), *graph]) == 2
+    assert "a.py is a file, and graphs are extracted from dump directories" in capsys.readouterr().err
+
+
 def test_a_script_that_does_not_run_is_told(tmp_path: Path) -> None:
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
@@ -293,4 +309,48 @@ def test_a_script_that_does_not_run_is_told(tmp_path: Path) -> None:
     answer = checked(source.name, script, (), check=True)
     assert answer.runs is False
     assert "does NOT run correctly by itself" in str(answer)
-    assert "the input x is a object, which this script has no way to make" in str(answer)
+    assert "the input x is a object, which this script can't make" in str(answer)
+
+
+def test_where_a_script_fails_the_answer_hands_over_to_the_tools_of_pytorch() -> None:
+    from depyf.answers.extracted import Extracted
+
+    assert "compiler_bisector" not in str(Extracted("g", "a b.py", runs=True))
+    failed = str(Extracted("g", "a b.py", runs=False, output="differs"))
+    bisector = "python -m torch._inductor.compiler_bisector run python 'a b.py'"
+    assert f"TORCHINDUCTOR_CACHE_DIR=$(mktemp -d) {bisector}" in failed  # it deletes the directory
+    assert "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2 python 'a b.py'" in failed
+
+
+def test_bisect_is_handed_a_script_that_fails_and_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with depyf.prepare_debug(tmp_path / "dump"):
+        torch.compile(lambda x: x.exp().sin(), backend="eager")(torch.ones(3))
+    monkeypatch.chdir(tmp_path)
+    outcome = [True]
+    monkeypatch.setattr(question, "run_script", lambda path: (outcome[0], "differs"))
+    monkeypatch.setattr(bisector, "bisect_script", lambda path, *_: Bisected("inductor", "lowerings", 1, f"in {path}"))
+    assert main(["extract", "dump", "-o", "mine.py", "--bisect"]) == 0
+    assert "bisector" not in capsys.readouterr().out
+    outcome[0] = False
+    assert main(["extract", "dump", "-o", "mine.py", "--bisect"]) == 1
+    assert "\n  PyTorch's bisector: inductor, lowerings, number 1: in mine.py\n" in capsys.readouterr().out
+    monkeypatch.setattr(question, "run_script", lambda path: (False, question.STOPPED))
+    assert main(["extract", "dump", "-o", "mine.py", "--bisect"]) == 1
+    assert "PyTorch's bisector: not run: the script does not end" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["extract", "dump", "--bisect", "--no-check"])
+
+
+def test_variables_and_paths_of_the_program_are_no_sizes(tmp_path: Path) -> None:
+    text = """class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[3][1]cpu"):
+        l_x_ = L_x_
+        # File: /home/u1/s7/prog.py:4 in f, code: s0 = x + 1
+        s0: "f32[3][1]cpu" = l_x_ + 1;  l_x_ = None
+        return (s0,)
+"""
+    script = script_from_text(text, str(tmp_path / "t.py"), title="text", backend="eager")
+    assert script.notes == ()
+    assert "dynamic" not in (tmp_path / "t.py").read_text()

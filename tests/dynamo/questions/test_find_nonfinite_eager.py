@@ -13,8 +13,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.answers.nonfinite import EAGER, OPERATION  # noqa: E402
-from depyf.dynamo.hooks import torch_names  # noqa: E402
-from depyf.dynamo.questions.nonfinite import eager_operations  # noqa: E402
+from depyf.dynamo.hooks import private_names, torch_names  # noqa: E402
 
 _BASE = torch_names.find("torch.utils._python_dispatch", "TorchDispatchMode")
 pytestmark = [
@@ -137,13 +136,8 @@ def test_what_another_thread_does_is_told_as_not_seen(tmp_path: Path) -> None:
 
 
 def test_a_torch_without_such_modes_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find_name = torch_names.find
     lookup = torch._dynamo.eval_frame._callback_from_stance
-    monkeypatch.setattr(
-        eager_operations.torch_names,
-        "find",
-        lambda module, name: object if name == "TorchDispatchMode" else find_name(module, name),
-    )
+    monkeypatch.setattr(private_names, "DISPATCH_MODE", torch_names.PrivateName("builtins", "object", ""))
     with pytest.raises(RuntimeError, match=r"2\.9 and later"):
         find(tmp_path).__enter__()
     assert torch._dynamo.eval_frame._callback_from_stance is lookup

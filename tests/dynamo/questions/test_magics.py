@@ -1,8 +1,9 @@
-"""``%load_ext depyf``: cells that are dumped, and calls that are asked about."""
+"""``%load_ext depyf``: cells that are dumped, and questions about calls."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -59,6 +60,18 @@ def test_a_cell_that_fails_fails_and_is_dumped_all_the_same(shell: Any, tmp_path
     assert (tmp_path / "depyf_notebook" / "index.html").exists()
 
 
+def test_the_traceback_of_a_cell_is_shown_once_and_is_the_cells(shell: Any) -> None:
+    for cell, name in ((f"{CELL}\n1 / 0", "ZeroDivisionError"), ("def f(:", "SyntaxError")):
+        with capture_output() as captured:
+            shell.run_cell(f"%%depyf\n{cell}")
+        printed = re.sub(r"\x1b\[[\d;]*m", "", captured.stdout + captured.stderr)
+        assert printed.count(f"{name}:") == 1, printed
+        assert name == "SyntaxError" or "magics.py" not in printed  # IPython lets nobody render a SyntaxError
+    with capture_output() as captured:
+        shell.run_cell("1 / 0")
+    assert captured.stdout.count("division by zero") == 1, "tracebacks of other cells are shown as before"
+
+
 def test_a_call_is_asked_about_and_not_made(shell: Any) -> None:
     shell.run_cell(CELL)
     shell.user_ns["more"] = {"n": 3}
@@ -76,3 +89,11 @@ def test_what_is_no_question_is_a_usage_error(shell: Any, line: str) -> None:
 def test_what_a_wrong_call_raises_arrives(shell: Any) -> None:
     with pytest.raises(NameError, match="missing"):
         shell.run_line_magic("depyf", "why missing(1)")
+
+
+def test_a_console_shows_the_text_of_an_answer_and_not_its_fields(shell: Any) -> None:
+    shell.run_cell(CELL)
+    data, _ = shell.display_formatter.format(shell.run_line_magic("depyf", "why scaled(torch.ones(3), 2)"))
+    assert data["text/plain"].startswith("scaled (")
+    assert "Why(" not in data["text/plain"]
+    assert "<table" in data["text/html"]

@@ -1,4 +1,4 @@
-"""``find_nonfinite`` and ``probe`` say how far they have looked: "nothing found" is never said of nothing looked at."""
+"""``find_nonfinite`` and ``probe`` report what they observed, and never "nothing found" when nothing was observed."""
 
 from __future__ import annotations
 

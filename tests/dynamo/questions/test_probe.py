@@ -1,4 +1,4 @@
-"""``probe`` records what the user's names are bound to in compiled code, and changes nothing of it."""
+"""``probe`` records the values of the user's names in compiled code, and changes none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trace`` records what ran: in order, all of it, once; and leaves everything as it was."""
+"""``trace`` records what ran, in order, completely and once, and has no effect on the program."""
 
 from __future__ import annotations
 

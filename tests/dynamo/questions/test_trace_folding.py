@@ -1,4 +1,4 @@
-"""A folded sequence unfolds to what was appended, its counts and times add up, and a loop takes the room of a turn."""
+"""A folded sequence unfolds to its input, with the same counts and times; a loop needs the space of one iteration."""
 
 from __future__ import annotations
 

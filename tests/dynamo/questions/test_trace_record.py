@@ -1,4 +1,4 @@
-"""A record of what lanes have noted is exact, in whatever pieces it comes: order, counts and times."""
+"""The record made from thread buffers is exact, however they are divided: order, counts and times."""
 
 from __future__ import annotations
 

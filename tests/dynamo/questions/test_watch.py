@@ -1,4 +1,4 @@
-"""``watch`` reports each event once, in order, at the right line, and leaves everything else as it was."""
+"""``watch`` reports each event once, in order, at the right line, and has no other effect."""
 
 from __future__ import annotations
 
@@ -62,6 +62,22 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     advice = ["The program asks for this break", "The branch depends on", "A number is read", "torch.compiler.disable"]
     for each, begin in zip(watched.happened[1:5], advice):
         assert begin in each.advice
+
+
+def test_frames_without_anything_to_compile_are_no_fallbacks() -> None:
+    def name_of(x: str) -> str:
+        return x.upper()
+
+    @torch.compiler.disable(recursive=False)
+    def outside(x: Any) -> Any:
+        name_of("a")
+        return x * 2
+
+    stream = io.StringIO()
+    with depyf.watch(stream=stream) as watched:
+        torch.compile(lambda x: outside(x) + 1, backend="eager")(torch.ones(2))
+    assert "fallback" not in [each.kind for each in watched.happened]
+    assert "depyf watched: 0 recompiles, 1 graph break, 0 fallbacks" in stream.getvalue()
 
 
 def breaks_twice(x: Any, n: int) -> Any:

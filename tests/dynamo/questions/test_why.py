@@ -1,10 +1,9 @@
-"""``why`` names the guard that PyTorch names when it really compiles again, and changes nothing."""
+"""``why`` names the guard that PyTorch names when it actually recompiles, and changes nothing."""
 
 from __future__ import annotations
 
 import io
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -12,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from cost import lines_run  # noqa: E402
 from torch_versions import HAS_GUARD_TREES  # noqa: E402
 
 import depyf  # noqa: E402
@@ -23,6 +23,7 @@ from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
 from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
 from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
 from depyf.dynamo.guards.current_values import as_known_here  # noqa: E402
+from depyf.dynamo.guards.live_values import LiveGuard  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, run_callback, torch_names, torch_settings  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
 from depyf.torch_trace.recompiles import failed_guards  # noqa: E402
@@ -91,7 +92,8 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[Guard]) -> Tuple[in
             continue  # it did not compile again for another reason: PyTorch does not say which guard failed
         misses += 1
         told, really = answer.entries[0].failed[0].explanation, explain(reasons[0])
-        if (told.subject, told.before) != (really.subject, really.before):
+        is_unnamed = really.words.endswith("is of another class")  # up to PyTorch 2.9 its text has the class's id alone
+        if told.subject != really.subject or (told.before != really.before and not is_unnamed):
             wrong.append(f"{what}: {told} but PyTorch: {reasons[0]}")
     return misses, wrong
 
@@ -465,8 +467,10 @@ def test_what_is_told_beside_the_cause_does_not_follow_from_it(name: str) -> Non
         with case.compile_under(), torch._dynamo.config.patch(case.config):
             compiled(*case.arguments())
         with context, torch._dynamo.config.patch(case.config):
-            (entry, *_) = depyf.why(compiled, *arguments()).entries
-        told = [guard.explanation.words for guard in entry.failed]
+            entries = depyf.why(compiled, *arguments()).entries
+        if not entries and not case.compiles_everywhere:
+            pytest.skip("this PyTorch does not compile this")
+        told = [guard.explanation.words for guard in entries[0].failed]
         assert len(told) <= CHANGED_AT_ONCE.get((name, what), 1), f"{what}: {told}"
 
 
@@ -561,6 +565,10 @@ def test_a_dict_argument_is_checked_under_another_grad_mode() -> None:
         compiled(torch.ones(2), {"a": 1})
     (entry,) = depyf.why(compiled, torch.ones(2), {"a": 1, "b": 2}).entries
     assert [guard.explanation.subject for guard in entry.failed] == ["", "d"]
+    (found,) = cache_entries.cache_entries(uses_all_of_a_dict.__code__)
+    live, path = LiveGuard(found.guard_manager), frozenset({"L['d']"})
+    for d, holds in (({"a": 1, "b": 2}, False), ({"a": 1}, True)):
+        assert live.check_path({"x": torch.ones(2), "d": d}, path, "L['d']") is holds
 
 
 @needs_a_tree_of_guards
@@ -581,17 +589,17 @@ def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPa
     assert len(looked_for) < 5  # each goes through all modules that are loaded
 
 
-def test_hundreds_of_causes_are_compared_in_a_short_time() -> None:
+def test_a_pair_of_causes_is_compared_in_a_few_lines() -> None:
     def found(number: int) -> Any:
         source = f"L['self']._modules['layers']._modules['{number}']._parameters['weight']"
         words = explain(Guard(GuardKind.DTYPE, source, "float32", "float64"))
         line = GuardLine("TENSOR_MATCH", source, "", "", "")
         return failing_guards._Found(line, FailedGuard("TENSOR_MATCH", "", source, words), source, "", False)
 
-    some = [found(number) for number in range(800)]
-    started = time.process_time()
-    assert len(failing_guards._causes(some).causes) == 800
-    assert time.process_time() - started < 8
+    some = [found(number) for number in range(200)]
+    pairs = 200 * 199 / 2  # each cause is compared with those before it
+    assert len(failing_guards._causes(some).causes) == 200
+    assert lines_run(lambda: failing_guards._causes(some)) < 25 * pairs
 
 
 def test_the_part_of_a_number_follows_from_the_number() -> None:
@@ -648,3 +656,25 @@ def test_an_entry_prints_all_that_does_not_hold() -> None:
     assert "how is" in entry._repr_html_()
     (entry,) = depyf.why(compiled, torch.ones(3), 1, "times").entries
     assert str(entry).endswith(": runs; all its guards hold")
+
+
+def test_a_dimension_that_was_marked_dynamic_and_is_specialised_is_named(tmp_path: Path) -> None:
+    def seven(x: Any) -> Any:
+        return x + 1 if x.shape[0] == 7 else x * 2
+
+    def other(x: Any) -> Any:
+        return x
+
+    torch._dynamo.reset()
+    compiled = torch.compile(seven, backend="eager")
+    x = torch.ones(7, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    with depyf.prepare_debug(tmp_path):
+        with pytest.raises(Exception, match="Constraints violated"):
+            compiled(x)
+        (note,) = depyf.why(compiled, x).notes
+        assert "dimension 0 of x is marked dynamic, and is specialised to 7" in note
+        line = f" ({seven.__code__.co_filename}:{seven.__code__.co_firstlineno + 1})"
+        assert note.endswith(line) or "by `" not in note  # PyTorch 2.13 and later have the line
+        assert depyf.why(torch.compile(other, backend="eager"), x).notes == ()
+    assert depyf.why(compiled, x).notes == ()  # nothing has seen it

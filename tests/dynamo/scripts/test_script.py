@@ -1,4 +1,4 @@
-"""A graph written as a script runs without depyf, computes the same, and says so when it does not."""
+"""A graph written as a script runs without depyf, computes the same, and reports it when it does not."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn  # noqa: E402
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.dynamo.scripts import operators  # noqa: E402
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, write_script  # noqa: E402
 
 
@@ -254,6 +255,17 @@ def operators_of_the_program() -> Any:
 
     shifted_log.register_autograd(lambda context, gradient: (gradient * FACTOR, None))
     return shifted_log
+
+
+@pytest.mark.skipif(not hasattr(torch.library, "register_autocast"), reason="this PyTorch has no such rules")
+def test_what_autocast_does_to_an_operator_is_part_of_its_definition() -> None:
+    @torch.library.custom_op("depyf_script::under_autocast", mutates_args=())
+    def under_autocast(x: Tensor) -> Tensor:
+        return x.clone()
+
+    under_autocast.register_autocast("cpu", torch.bfloat16)
+    statements = [statement for _, statement in operators.definition(under_autocast)]
+    assert statements[-1] == "depyf_script_under_autocast.register_autocast('cpu', torch.bfloat16)"
 
 
 @needs_stances

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import io
 import logging
 import multiprocessing
 import os
@@ -183,6 +182,25 @@ def test_where_files_can_not_be_locked_nothing_of_others_is_replaced(
     other.end()
 
 
+def test_a_file_that_is_written_again_needs_no_lock_unless_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: List[str] = []
+    lock = file_locks.exclusive
+    monkeypatch.setattr(dump, "exclusive", lambda path: locked.append(path) or lock(path))
+    directory = DumpDirectory.at(tmp_path)
+    for text in ("first", "second", "third"):
+        directory.write("f.py", text)
+    assert len(locked) == 1
+    other = Other(tmp_path)
+    assert other.write("f.py", "theirs") == "f.process_1.py"
+    directory.write("g.py", "finds the other")
+    directory.write("f.py", "fourth")
+    assert len(locked) == 3
+    assert contents(tmp_path) == {"f.py": "fourth", "f.process_1.py": "theirs", "g.py": "finds the other"}
+    other.end()
+
+
 def _in_child(path: str) -> None:
     DumpDirectory.at(path).write("f.py", "child")
     os._exit(0)
@@ -217,16 +235,11 @@ def test_a_full_disk_is_said_once_and_leaves_no_half_file(
     directory = DumpDirectory.at(tmp_path)
     directory.write("f.py", "before")
 
-    class Full(io.BytesIO):
-        def write(self, data: object) -> int:
-            raise OSError(error, os.strerror(error))
-
-    def full(handle: int, mode: str) -> io.BytesIO:
-        os.close(handle)
-        return Full()
+    def full(handle: int, data: bytes) -> int:
+        raise OSError(error, os.strerror(error))
 
     with caplog.at_level(logging.WARNING, "depyf"):
-        monkeypatch.setattr(os, "fdopen", full)
+        monkeypatch.setattr(os, "write", full)
         assert [directory.write(name, "x") for name in ("f.py", "g.py")] == [None, None]
         monkeypatch.undo()
     (message,) = [record.getMessage() for record in caplog.records]

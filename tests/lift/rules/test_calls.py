@@ -53,10 +53,10 @@ def test_imports(ops: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("ops", "message"),
     [
-        ("LOAD x; IMPORT_FROM b; STORE b; POP; CONST None; RETURN", "something else than a module"),
-        ("LOAD x; LOAD y; IMPORT a ''; STORE a; CONST None; RETURN", "neither names nor a level"),
-        ("CONST 0; CONST None; IMPORT a ''; LOAD o; STORE_ATTR p; CONST None; RETURN", "that is no name"),
-        ("CONST 1; MAKE_FUNCTION 0; RETURN", "else than a code object"),
+        ("LOAD x; IMPORT_FROM b; STORE b; POP; CONST None; RETURN", "other than a module"),
+        ("LOAD x; LOAD y; IMPORT a ''; STORE a; CONST None; RETURN", "no constant names or level"),
+        ("CONST 0; CONST None; IMPORT a ''; LOAD o; STORE_ATTR p; CONST None; RETURN", "is not a name"),
+        ("CONST 1; MAKE_FUNCTION 0; RETURN", "is not a code object"),
         ("LOAD f; LOAD self; LOAD args; CALL_EX False above; RETURN", "no NULL beside"),
     ],
 )

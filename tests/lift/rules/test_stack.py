@@ -1,4 +1,4 @@
-"""Copies and exchanges: several targets, tuples that are never built, chained comparisons."""
+"""Copies and swaps: several targets, tuples that are never built, chained comparisons."""
 
 from __future__ import annotations
 

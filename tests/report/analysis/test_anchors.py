@@ -1,4 +1,4 @@
-"""Places that a compiler cache brought along are those of this run's files, or none."""
+"""Locations from a compiler cache refer to this run's files, or are dropped."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_what_can_t_be_told_has_no_place_and_that_is_said_once() -> None:
     run = run_of([(3, "x = relu(x)"), (5, "return x")], [(2, "x = relu(x)"), (4, "x = relu(x)"), (8, "return x")])
     assert found(run) == places(8)
     (note,) = (each for each in run.notes if "could not be determined" in each)
-    assert "2 graphs and kernel files" in note
+    assert "Of 2 texts out of a compiler cache" in note
     assert "force_recompile=True" in note
 
 

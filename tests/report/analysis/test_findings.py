@@ -1,4 +1,4 @@
-"""What is worth acting on: each thing once."""
+"""Findings: each is reported once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import Optional
 
 from depyf.report.analysis.findings import findings_of
+from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import is_library
 from depyf.report.model import headline
+from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import (
+    Artifact,
     Compilation,
     FailedGuard,
     Fallback,
@@ -36,7 +39,7 @@ def recompile(compile_id: str, function: int) -> Recompile:
 
 
 def titles(of: Run) -> list:  # type: ignore[type-arg]
-    return [each.title for each in findings_of(of)]
+    return [each.title for each in findings_of(of, Parts())]
 
 
 def test_recompiles_of_what_goes_on_after_a_break_are_said_to_be_that() -> None:
@@ -46,7 +49,7 @@ def test_recompiles_of_what_goes_on_after_a_break_are_said_to_be_that() -> None:
     assert titles(run(recompiles=(own, resumed))) == [
         "f was recompiled 2 times, 1 of them where it resumes after a graph break"
     ]
-    assert findings_of(run(recompiles=(own,)))[0].place == (0, 4)
+    assert findings_of(run(recompiles=(own,)), Parts())[0].place == (0, 4)
 
 
 def test_a_break_that_leaves_the_frame_to_python_is_reported_as_that_only() -> None:
@@ -58,6 +61,28 @@ def test_a_break_that_leaves_the_frame_to_python_is_reported_as_that_only() -> N
     assert len(titles(run(breaks=(broken, elsewhere), fallbacks=(lost,)))) == 2
 
 
+def test_a_break_in_a_called_function_is_one_finding_of_that_function() -> None:
+    functions = (Function("f", "f", 0, 1, 9), Function("g", "g", 0, 11, 19), Function("h", "h", 0, 21, 29))
+    caller, called = GraphBreak("0/0", (0, 13), "print"), GraphBreak("1/0", (0, 13), "print")
+    (found,) = findings_of(replace(run(breaks=(caller, called)), functions=functions), Parts())
+    assert found.title == "Graph break in g: print"
+    assert found.text == "This breaks graphs of f, too."
+    lost = Fallback(1, "1/0", "graph break that Dynamo can't go on from", "in a loop", (0, 13))
+    assert titles(replace(run(breaks=(caller, called), fallbacks=(lost,)), functions=functions)) == [
+        f"g runs as plain Python: {lost.cause}"
+    ]
+    compilations = tuple(Compilation(f"{each}/0", each) for each in range(3))
+    both = (caller, GraphBreak("2/0", (0, 13), "print"), called)
+    (found,) = findings_of(replace(run(breaks=both), functions=functions, compilations=compilations), Parts())
+    assert found.text == "This breaks graphs of f, h, too."
+    (found,) = findings_of(replace(run(breaks=both[:2]), functions=functions, compilations=compilations), Parts())
+    assert (found.title, found.text) == ("Graph break in f: print", "This breaks graphs of h, too.")  # f is not called
+    (found,) = findings_of(replace(run(breaks=(caller,)), functions=functions), Parts())
+    assert found.title == "Graph break in f: print"
+    nowhere = tuple(GraphBreak(each, None, "print") for each in ("0/0", "1/0"))
+    assert len(titles(replace(run(breaks=nowhere), functions=functions))) == 2
+
+
 def test_functions_that_resume_each_other_in_a_circle_have_some_root() -> None:
     circle = (Function("f", "f", 0, 1, 9, 1), Function("g", "g", 0, 1, 9, 0))
     assert Run(functions=circle).root(0) in (0, 1)
@@ -66,10 +91,10 @@ def test_functions_that_resume_each_other_in_a_circle_have_some_root() -> None:
 def test_of_phases_that_wait_for_each_other_only_the_slowest_is_told() -> None:
     compiled = (Compilation("0/0", 0, seconds=20.0),)
     phases = (Phase("0/0", "compile_file", 0.0, 14.7), Phase("0/0", "async_compile.wait", 0.0, 14.4))
-    slow = findings_of(Run(functions=FUNCTIONS, compilations=compiled, phases=phases))
+    slow = findings_of(Run(functions=FUNCTIONS, compilations=compiled, phases=phases), Parts())
     assert [each.title for each in slow] == ["Most of the compile time is the C++ compiler"]
     assert "TORCHINDUCTOR_CACHE_DIR" in slow[0].text
-    assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled))
+    assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled), Parts())
 
 
 def test_the_headline_says_what_takes_the_time_as_far_as_it_is_known() -> None:
@@ -85,6 +110,23 @@ def test_the_headline_says_what_takes_the_time_as_far_as_it_is_known() -> None:
         assert said(unknown) == "most of the compile time in the C++ compiler"
 
 
+def test_graph_breaks_of_what_was_compiled_before_are_not_said_to_be_none() -> None:
+    before = Run(functions=FUNCTIONS, compilations=(Compilation("0/0", 0, graph="__compiled_fn_1", earlier=True),))
+    assert "graph breaks are not known" in headline.headline(before)
+    assert "without" not in headline.headline(before)
+
+
+def test_what_was_loaded_and_not_compiled_is_no_share_of_the_compile_time() -> None:
+    """vLLM loads what it compiled in an earlier run: there is no compilation, and PyTorch reports the loading."""
+    kernels = tuple(Artifact(f"__compiled_fn_-1.kernel_{number}.py", "kernels", "kernels") for number in range(11))
+    loaded = Run(artifacts=kernels, phases=(Phase(None, "PyCodeCache.load_by_key_path", 0.0, 10.4),))
+    assert headline.headline(loaded) == "nothing was compiled, 11 compiled graphs of an earlier run were loaded"
+    (slow,) = findings_of(loaded, Parts())
+    assert slow.text.startswith("10.4 s, phases inside of it not counted")
+    exported = Run(artifacts=(Artifact("f.py", "graph", "a graph"),))
+    assert headline.headline(exported) == "nothing was compiled, 1 file of other calls"
+
+
 LIBRARY = Source("/site-packages/lib.py", "", library=True)
 
 
@@ -95,11 +137,32 @@ def test_each_kind_of_graph_break_is_a_finding_with_its_own_advice() -> None:
         GraphBreak("0/0", (0, 5), "print", advice="Print after it."),
         GraphBreak("0/0", (0, 7), "item()", advice="Keep it a tensor."),
     )
-    found = {each.title: each.text for each in findings_of(run(breaks=breaks))}
+    found = {each.title: each.text for each in findings_of(run(breaks=breaks), Parts())}
     assert found == {
         "2 graph breaks in f: print": "Print after it. Also at m.py:5.",
         "Graph break in f: item()": "Keep it a tensor.",
     }
+
+
+def test_a_resume_function_is_named_by_the_program() -> None:
+    lost = Fallback(1, "1/1", "recompile limit reached", "", (0, 4))
+    assert titles(run(fallbacks=(lost,))) == ["f, resumed at line 4, hit the recompile limit"]
+
+
+def test_findings_are_in_the_order_of_what_they_cost() -> None:
+    functions = (*FUNCTIONS, Function("torch_dynamo_resume_in_f_at_7", "f", 0, 1, 9, 0, 7))
+    took = {"0/0": (0, 90.0), "0/1": (0, 3.0), "1/0": (1, 2.0), "2/0": (2, 8.0)}
+    compilations = tuple(Compilation(each, function, seconds=spent) for each, (function, spent) in took.items())
+    breaks = tuple(GraphBreak("0/0", (0, line), f"at {line}") for line in (4, 7))
+    of = replace(run(breaks=breaks, recompiles=(recompile("0/1", 0),)), functions=functions, compilations=compilations)
+    assert titles(of) == ["Graph break in f: at 7", "f was recompiled once", "Graph break in f: at 4"]
+    in_a_caller = GraphBreak("3/0", (0, 4), "at 4", stack=((0, 24), (0, 4)))
+    caller = (Function("g", "g", 0, 20, 29), Function("torch_dynamo_resume_in_g_at_24", "g", 0, 20, 29, 3, 24))
+    more = (Compilation("3/0", 3), Compilation("4/0", 4, seconds=50.0))
+    of = replace(
+        of, functions=(*functions, *caller), compilations=(*compilations, *more), breaks=(*breaks, in_a_caller)
+    )
+    assert titles(of)[0] == "Graph break in f: at 4"
 
 
 def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None:
@@ -110,7 +173,7 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
         Recompile("0/1", 0, (size,), "Mark x.", (0, 4), "size"),
         Recompile("0/2", 0, (number,), "Pass a tensor.", (0, 6), "number"),
     )
-    found = {each.title: each.text for each in findings_of(run(recompiles=recompiles))}
+    found = {each.title: each.text for each in findings_of(run(recompiles=recompiles), Parts())}
     assert found == {
         "f was recompiled 2 times, 1 of them where it resumes after a graph break": "Because x has size 3; h has size "
         "3. "
@@ -126,7 +189,7 @@ def test_the_programs_own_code_comes_before_libraries() -> None:
     of = replace(
         run(breaks=(own,), fallbacks=(in_library,)), sources=(Source("/m.py", ""), LIBRARY), functions=functions
     )
-    found = findings_of(of)
+    found = findings_of(of, Parts())
     assert [each.title for each in found] == [
         "Graph break in f: print",
         "lib.g runs as plain Python: error while compiling",
@@ -136,7 +199,7 @@ def test_the_programs_own_code_comes_before_libraries() -> None:
 
 def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
     broken = GraphBreak("0/0", (1, 30), "item()", stack=((0, 3), (1, 12), (1, 30)), advice="Keep it a tensor.")
-    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), LIBRARY)))
+    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), LIBRARY)), Parts())
     assert found.place == (0, 3)
     assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
 
@@ -160,3 +223,13 @@ def test_recompilations_of_two_causes_have_two_titles() -> None:
         "f was recompiled once (guard on n)",
     ]
     assert titles(run(recompiles=recompiles[1:])) == ["f was recompiled once"]
+
+
+def test_waiting_for_a_compiler_that_is_counted_is_not_counted_again() -> None:
+    both = (Phase(None, "compile_file", 0.0, 9.0), Phase("0/0", "async_compile.wait", 0.0, 10.0))
+    assert [(words, seconds) for seconds, words, _ in parts_in_words(run(phases=both))] == [
+        ("the C++ compiler", 9.0),
+        ("the compilers of kernels", 1.0),
+    ]
+    alone = parts_in_words(run(phases=both[1:]))
+    assert [(words, seconds) for seconds, words, _ in alone] == [("the compilers of kernels", 10.0)]

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Optional
+import os
+from typing import Any, Dict, List, Optional
 
+import pytest
+
+import depyf
+from depyf.dynamo.capture.records import Cause
+from depyf.own_package import FOLDER
 from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
 from depyf.report.analysis.from_events import build_run
+from depyf.report.analysis.functions import UNCOMPILED
+from depyf.report.model.counts import RAISED
 from depyf.report.model.manifest import from_json, to_json
+from depyf.report.model.phases import own_seconds
 from depyf.report.model.run import Artifact
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import distinguished
@@ -75,6 +84,29 @@ def test_a_function_that_is_known_by_its_resume_function_only_is_added() -> None
     run = build_run([metrics("torch_dynamo_resume_in_forward_at_4", 4)], [], files=Files(read=read))
     assert [(each.qualified_name, each.resumes) for each in run.functions][1] == ("Net.forward", None)
     assert run.functions[0].resumes == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "suppressed", "broken", "cause"),
+    [
+        ("Unsupported", False, False, RAISED),  # fullgraph=True
+        ("Unsupported", False, True, "graph break that Dynamo can't go on from"),
+        ("Unsupported", None, False, "graph break that Dynamo can't go on from"),  # before PyTorch 2.6
+        ("TorchRuntimeError", False, False, RAISED),
+        ("FailOnRecompileLimitHit", False, False, RAISED),
+        ("TorchRuntimeError", True, False, Cause.ERROR.value),
+        ("TorchRuntimeError", None, False, "error while compiling"),
+    ],
+)
+def test_a_log_says_whether_the_program_got_an_error(
+    kind: str, suppressed: Optional[bool], broken: bool, cause: str
+) -> None:
+    failed = metrics(has_guarded_code=False, fail_type=kind, fail_reason="no", config_suppress_errors=suppressed)
+    met = [event("dynamo_graph_break_reason", payload="Graph Break Reason: no")] if broken else []
+    run = build_run([*met, failed], [], files=Files(read=read))
+    assert [each.cause for each in run.fallbacks] == [cause]
+    assert run.totals["fallbacks"] == (cause != RAISED)
+    assert any("can't be compiled: the call raised" in each.title for each in run.findings) == (cause == RAISED)
 
 
 def test_what_became_of_a_compilation() -> None:
@@ -165,6 +197,16 @@ TREE_GUARD_MANAGER:
 """
 
 
+def test_a_recompilation_stands_in_the_program_where_its_guard_is_of_a_library() -> None:
+    stack = f'User stack trace:\n  File "{LIBRARY}", line 134, in forward'
+    events = [metrics(), event("recompile_reasons", "0/1", json.dumps([f"0/0: n == 1\n{stack}"]))]
+    run = build_run([*events, metrics(compile_id="0/1")], [], files=Files(read=read))
+    (recompile,) = run.recompiles
+    paths = [each.path for each in run.sources]
+    assert recompile.failed[0].place == (paths.index(LIBRARY), 134)
+    assert recompile.place == (paths.index(USER), run.functions[0].first_line)
+
+
 def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> None:
     reasons = [
         "0/0: self.n == 1     # h = self.up(x)  # me/net.py:3 in forward\nUser stack trace:\n"
@@ -197,6 +239,14 @@ def test_a_recompilation_is_told_in_words_with_both_values_and_the_line() -> Non
     assert run.compilations[0].guard_failures == 1
 
 
+@pytest.mark.parametrize("changed", ["grad_mode ", "grad_mode default_dtype ", "grad_mode default_dtype num_threads "])
+def test_a_recompilation_for_changed_global_state_is_explained(changed: str) -> None:
+    reasons = json.dumps([f"0/0: GLOBAL_STATE changed: {changed}"])
+    events = [metrics(), event("recompile_reasons", "0/1", reasons), metrics(compile_id="0/1")]
+    (recompile,) = build_run(events, [], files=Files(read=read)).recompiles
+    assert "grad mode is not what it was" in recompile.failed[0].words
+
+
 def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_made_for() -> None:
     dtype = "tensor 'x' dtype mismatch. expected {}, actual {}"
     size = "tensor 'x' size mismatch at index 0. expected 4, actual 6"
@@ -210,6 +260,154 @@ def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_ma
         "x has size 6 in dimension 0",
     ]
     assert [each.entry for each in run.recompiles[1].failed] == ["0/0", "0/1"]
+
+
+def recompiled(guards: List[str], reasons: List[str], number: int) -> List[Event]:
+    """A compilation of 0/``number`` with these guards, after these failed, of the latest entry first."""
+    told = [f"0/{number - 1 - place}: {reason}" for place, reason in enumerate(reasons)]
+    tree = "".join(f"| +- {guard}\n" for guard in guards)
+    events = [event("recompile_reasons", f"0/{number}", json.dumps(told))] if reasons else []
+    return [*events, event("dynamo_cpp_guards_str", f"0/{number}", tree), metrics(compile_id=f"0/{number}")]
+
+
+def test_none_that_was_compiled_for_before_is_not_the_cause_of_a_recompilation() -> None:
+    none, class_of = "NONE_MATCH: L['past'] is None", "TYPE_MATCH: ___check_type_id(L['past'], 7), type=<class 'list'>"
+    size = "tensor 'tokens' size mismatch at index 1. expected 5, actual 9"
+    events = [
+        *recompiled([none], [], 0),
+        *recompiled([class_of], ["past is None"], 1),
+        *recompiled([none], ["___check_type_id(past, 7), type=<class 'list'>", size], 2),
+    ]
+    run = build_run(events, [], files=Files(read=read))
+    assert [(each.entry, each.words) for each in run.recompiles[1].failed] == [
+        ("0/0", "tokens has size 9 in dimension 1, and was compiled for 5"),
+        ("0/1", "past is None, and was compiled for an object of class list"),
+    ]
+    assert [each.checked for each in run.recompiles[1].failed][1] == run.recompiles[0].failed[0].checked == "past"
+    assert "mark_dynamic(tokens, 1)" in run.recompiles[1].advice
+
+
+def test_a_class_that_was_compiled_for_is_no_news_where_the_other_entry_was_for_none() -> None:
+    none, class_of = "NONE_MATCH: L['past'] is None", "TYPE_MATCH: ___check_type_id(L['past'], 7), type=<class 'list'>"
+    stride = "tensor 'past[0]' stride mismatch at index 1. expected 5, actual 9"
+    events = [
+        *recompiled([class_of], [], 0),
+        *recompiled([none], ["___check_type_id(past, 7), type=<class 'list'>"], 1),
+        *recompiled([class_of], ["past is None", stride], 2),
+    ]
+    run = build_run(events, [], files=Files(read=read))
+    assert [each.words.split(",")[0] for each in run.recompiles[1].failed] == [
+        "past[0] has stride 9 in dimension 1",
+        "past is not None",
+    ]
+
+
+def test_the_cause_is_what_an_entry_would_fit_without() -> None:
+    """Of 0/1 more than the aliasing fails: without it, the call would not have fitted either."""
+    factor, aliased = "EQUALS_MATCH: L['scaled'].factor == {}", 'Duplicate tensors found: ["x", "parts[0]"]'
+    events = [
+        *recompiled([factor.format(0.5)], [], 0),
+        *recompiled([factor.format(0.5)], ["tensor 'x' size mismatch at index 0. expected 4, actual 6"], 1),
+        *recompiled([factor.format(0.25)], [aliased, "scaled.factor == 0.5"], 2),
+    ]
+    run = build_run(events, [], files=Files(read=read))
+    assert [each.checked for each in run.recompiles[1].failed] == ["scaled.factor", "the same tensor twice"]
+
+
+def test_advice_says_what_else_an_entry_was_compiled_for() -> None:
+    number, scale = "EQUALS_MATCH: L['number'] == {}", "EQUALS_MATCH: G['settings'].scale == {}"
+    size = "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    events = [
+        *recompiled([number.format(0.0), scale.format(1.0)], [], 0),
+        *recompiled([number.format(1.0), scale.format(2.0)], [size], 1),
+    ]
+    [recompile] = build_run(events, [], files=Files(read=read)).recompiles
+    assert "mark_dynamic(x, 0)" in recompile.advice
+    assert recompile.advice.endswith("The entry was compiled for other values of number, settings.scale, too.")
+
+
+def tensor(size: str) -> str:
+    return "TENSOR_MATCH: check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, " + (
+        f"requires_grad=False, size={size}, stride=[1, 1])"
+    )
+
+
+def test_of_several_sizes_that_an_entry_requires_the_one_that_is_enough_is_the_cause() -> None:
+    size = "tensor 'x' size mismatch at index {}. expected {}, actual {}"
+    symbols = [{"source": f"L['x'].size()[{at}]", "val": value} for at, value in enumerate(("5", "7"))]
+    events = [
+        *recompiled([tensor("[2, 3]")], [], 0),
+        *recompiled([tensor("[None, 3]")], [size.format(0, 2, 3)], 1),
+        *recompiled([tensor("[1, 3]")], ["2 <= x.size()[0]", size.format(0, 2, 1)], 2),
+        *recompiled([tensor("[None, None]")], [size.format(0, 1, 5), size.format(1, 3, 7), size.format(0, 2, 5)], 3),
+        *(event("create_symbol", "0/3", meta=each) for each in symbols),
+    ]
+    recompile = build_run(events, [], files=Files(read=read)).recompiles[-1]
+    assert [each.entry for each in recompile.failed] == ["0/1", "0/2", "0/0"]
+    assert "mark_dynamic(x, 1)" in recompile.advice
+    assert "other values" not in recompile.advice
+
+
+def test_a_size_of_one_dimension_is_news_where_another_dimension_had_it() -> None:
+    size = "tensor 'x' size mismatch at index {}. expected {}, actual {}"
+    dtype = "tensor 'y' dtype mismatch. expected {}, actual {}"
+    events = [
+        *recompiled([], [], 0),
+        *recompiled([], [size.format(0, 2, 4)], 1),
+        *recompiled([], [dtype.format("Float", "Double")] * 2, 2),
+        *recompiled([], [dtype.format("Double", "Float"), size.format(1, 3, 4), size.format(1, 3, 4)], 3),
+    ]
+    recompile = build_run(events, [], files=Files(read=read)).recompiles[-1]
+    assert recompile.cause == "size"
+
+
+@pytest.mark.parametrize(
+    ("guard", "reason", "now"),
+    [
+        ("LENGTH_CHECK: len(L['l']) == {}", "len(l) == {}", "3"),
+        ("EQUALS_MATCH: list(dict.keys(L['d']))[0] == {}", "list(dict.keys(d))[0] == {}", "'b'"),
+        ("EQUALS_MATCH: L['o'].x == {}", "o.x == {}", "4"),
+        (tensor("{}"), "tensor 'x' rank mismatch. expected 2, actual 1", "[7]"),
+        ("LAMBDA_GUARD: L['x'].stride()[0] == {}", "n == 2", "L['x'].size()[1]"),
+    ],
+)
+def test_what_has_failed_is_not_said_to_fail_too(guard: str, reason: str, now: str) -> None:
+    before = {"'b'": "'a'", "[7]": "[2, 3]"}.get(now, "2")
+    events = [*recompiled([guard.format(before)], [], 0), *recompiled([guard.format(now)], [reason.format(before)], 1)]
+    [recompile] = build_run(events, [], files=Files(read=read)).recompiles
+    assert "too" not in recompile.advice
+
+
+def test_of_changed_settings_the_fewest_are_the_cause() -> None:
+    both, one = "GLOBAL_STATE changed: grad_mode autocast(cpu)_enabled", "GLOBAL_STATE changed: autocast(cpu)_enabled"
+    events = [
+        *recompiled([], [], 0),
+        *recompiled([], ["GLOBAL_STATE changed: grad_mode"], 1),
+        *recompiled([], [both, one], 2),
+    ]
+    recompile = build_run(events, [], files=Files(read=read)).recompiles[-1]
+    assert [each.entry for each in recompile.failed] == ["0/0", "0/1"]
+    assert "no_grad" not in recompile.advice
+
+
+def test_an_object_that_is_gone_has_a_name_and_advice_that_fits() -> None:
+    gone = "Cache line invalidated because L['___stack0'] got deallocated"
+    resume = "torch_dynamo_resume_in_forward_at_4"
+    events = [metrics(resume, 4), event("recompile_reasons", "0/1", json.dumps([f"0/0: {gone}"]))]
+    [recompile] = build_run([*events, metrics(resume, 4, "0/1")], [], files=Files(read=read)).recompiles
+    assert recompile.failed[0].words.startswith("___stack0 that this code was compiled for is gone")
+    assert recompile.failed[0].checked == "___stack0 is gone"
+    assert "remove the graph break" in recompile.advice
+
+
+def test_code_that_dynamo_made_is_no_caller() -> None:
+    dumped = "/d/__transformed_code_0_for_train.py"
+    lines = [f'  File "{path}", line {line}, in f\n    x\n' for path, line in ((USER, 5), (dumped, 5), (USER, 4))]
+    payload = f"Reason\n\nUser code traceback:\n{''.join(lines)}"
+    [found] = build_run(
+        [event("dynamo_graph_break_reason", payload=payload), metrics()], [], files=Files(read=read)
+    ).breaks
+    assert [place[1] for place in found.stack] == [5, 4]
 
 
 def test_ids_that_a_reset_gives_out_again_are_told_apart() -> None:
@@ -333,6 +531,25 @@ def test_without_notes_the_comments_in_a_generated_module_name_its_nodes() -> No
     assert counted == [1, 1, 1]
 
 
+@pytest.mark.parametrize("skipped", [["2/0"], ["2/0", "3/0"], []])
+def test_a_side_of_a_branch_without_transformed_code_is_a_function_of_its_own(skipped: List[str]) -> None:
+    text = "def f(x):\n    if out:\n        return __resume_1(out)\n    return __resume_2(out)\n"
+    artifact = Artifact("t", "transformed", "transformed code of forward", "0/0", text=text)
+    resume = ("torch_dynamo_resume_in_forward_at_4", USER, 4)
+    resumes = {"__resume_1": (resume, "1/0"), "__resume_2": (resume, f"{UNCOMPILED}77")}
+    caller = TransformedFact("0/0", ("forward", USER, 2), "Net.forward", "t", resumes=resumes)
+    called = TransformedFact("1/0", resume, "", "u")
+    events = [metrics(), *(metrics(resume[0], 4, each) for each in ("1/0", *skipped))]
+    run = build_run(events, [artifact], files=Files(read=read), facts=Facts(transformed=[caller, called]))
+    one, other = (call.function for call in run.compilations[0].calls)
+    assert one != other
+    functions = {each.compile_id: each.function for each in run.compilations}
+    assert functions["1/0"] == one
+    sides = [functions[each] == other for each in skipped]
+    assert sides == ([True] if len(skipped) == 1 else [False] * len(skipped))  # which of two it is nobody knows
+    assert all(run.root(each) == 0 for each in range(len(run.functions)))
+
+
 def test_transformed_code_is_linked_to_what_it_calls() -> None:
     text = "def f(self, x):\n    out = __compiled_fn_1(x)\n    print(out)\n    return __resume_at_20_2(out)\n"
     artifact = Artifact("t", "transformed", "transformed code of forward", "0/0", text=text)
@@ -368,7 +585,7 @@ def test_transformed_code_is_linked_to_what_it_calls() -> None:
     assert (links[4].places, links[4].names) == (((user, 4),), ("__resume_at_20_2",))
 
 
-def chromium(phase: str, name: str, seconds: float, compile_id: str = "0/0") -> Event:
+def chromium(phase: str, name: str, seconds: float, compile_id: Optional[str] = "0/0") -> Event:
     return event(
         "chromium_event", compile_id, json.dumps({"name": name, "ph": phase, "ts": seconds * 1e6, "pid": 0, "tid": 0})
     )
@@ -395,3 +612,89 @@ def test_phases_are_nested_and_a_lost_end_is_made_up_for() -> None:
         ("1/0", "dynamo", 2.5, 3.0, None),
         ("0/0", "fails", 3.0, 1.0, 1),
     ]
+
+
+def test_a_phase_without_a_compile_id_encloses_those_of_the_compilation_in_it() -> None:
+    """``aot_compile`` reports ``fullgraph_capture`` before there is a compile id: its time is not all its own."""
+    events = [
+        chromium("B", "fullgraph_capture", 1000.0, None),
+        chromium("B", "inductor_compile", 1001.0),
+        chromium("B", "GraphLowering.run", 1002.0),
+        chromium("E", "GraphLowering.run", 1003.0),
+        chromium("E", "inductor_compile", 1009.0),
+        chromium("B", "of_another_thread", 1009.0, "1/0"),
+        chromium("E", "fullgraph_capture", 1010.0, None),
+        chromium("E", "of_another_thread", 1012.0, "1/0"),
+    ]
+    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Origin(started=999.0))
+    assert [(each.name, each.parent) for each in run.phases] == [
+        ("fullgraph_capture", None),
+        ("inductor_compile", 0),
+        ("GraphLowering.run", 1),
+        ("of_another_thread", None),
+    ]
+    assert [round(seconds, 3) for seconds in own_seconds(run)] == [2.0, 7.0, 1.0, 3.0]
+
+
+def test_decisions_about_shapes_have_both_stacks() -> None:
+    user = [{"filename": 1, "line": 3, "name": "forward"}, {"filename": 2, "line": 134, "name": "forward"}]
+    torchs = [{"filename": 3, "line": 60 + n, "name": f"f{n}"} for n in range(20)]
+    torchs.append({"filename": 4, "line": 1, "name": "trace_structured"})  # depyf hands the record over
+    names = {1: USER, 2: LIBRARY, 3: "/venv/lib/python3.11/site-packages/torch/fx/symbolic_shapes.py"}
+    names[4] = os.path.join(FOLDER, "hooks.py")
+    meta = {"expr": "Eq(s0, 4)", "user_stack": user, "stack": torchs}
+    found = build_run(
+        [
+            event(
+                "create_symbol", meta={"symbol": "s0", "source": "L['x'].size()[0]", "val": "4", "vr": "[2, int_oo]"}
+            ),
+            event("guard_added_fast", meta=meta, attempt=1),
+            event("guard_added_fast", meta=meta, attempt=1),
+            event("symbolic_shape_specialization", meta={"symbol": "s0", "value": "4", "sources": None}, attempt=1),
+            event("guard_added_fast", "1/0", meta={"expr": ["odd"], "user_stack": "odd", "stack": [None]}),
+            metrics(),
+        ],
+        files=Files(names=names, read=read),
+    )
+    assert [(each.compile_id, each.kind, each.text) for each in found.shapes] == [
+        ("0/0", "guard", "Eq(s0, 4)"),
+        ("0/0", "specialised", "s0 is 4 in this graph"),
+        ("1/0", "guard", "['odd']"),
+    ]
+    own = [source.path for source in found.sources].index(USER)
+    assert found.shapes[0].stack == ((own, 3),)
+    assert LIBRARY not in [source.path for source in found.sources]
+    assert found.shapes[0].torch_stack[-1] == "torch/fx/symbolic_shapes.py:79 in f19"
+    assert len(found.shapes[0].torch_stack) == 12
+    assert from_json(to_json(found)).shapes == found.shapes
+
+
+def test_a_compilation_has_the_stack_of_its_caller() -> None:
+    frames = [
+        {"filename": 1, "line": 5, "name": "<module>"},
+        {"filename": 2, "line": 9, "name": "_call"},
+        {"filename": 1, "line": 2, "name": "forward"},
+    ]
+    start = event("dynamo_start", meta={"stack": frames})
+    found = build_run([start, metrics()], files=Files(names={1: USER, 2: LIBRARY}, read=read))
+    own = [source.path for source in found.sources].index(USER)
+    assert found.compilations[0].callers == ((own, 5),)
+
+
+def test_every_text_of_a_log_is_an_artifact() -> None:
+    texts = ["fx_graph_runnable", "inductor_collective_schedule", "dynamo_side_effects", "fx_graph_cache_miss"]
+    found = build_run([*(event(name, payload=f"text of {name}") for name in texts), metrics()])
+    assert [(each.kind, each.stage, each.text) for each in found.artifacts] == [
+        ("note", name, f"text of {name}") for name in texts
+    ]
+
+
+def test_frames_of_depyf_run_are_no_callers() -> None:
+    own = depyf.__file__.replace("__init__.py", "running/program.py")
+    traceback = (
+        f'\nUser code traceback:\n  File "{own}", line 5, in run\n    x()\n  File "{USER}", line 3, in forward\n    h\n'
+    )
+    found = build_run(
+        [event("dynamo_graph_break_reason", payload=f"Reason{traceback}"), metrics()], files=Files(read=read)
+    )
+    assert [found.sources[source].path for source, _ in found.breaks[0].stack] == [USER]

@@ -1,4 +1,4 @@
-"""Two runs compared: what changed is told with the code that changed, and nothing else is."""
+"""The comparison of two runs reports what changed with the code that changed, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 
 from depyf.report.analysis.facts import Facts, Files, TransformedFact
 from depyf.report.analysis.from_events import build_run
-from depyf.report.diff.comparison import Comparison, as_differences, compare
+from depyf.report.diff.comparison import Comparison, compare
+from depyf.report.diff.comparison_data import as_differences, tables_of
 from depyf.report.diff.comparison_text import comparison_lines
 from depyf.report.diff.graph_text import plain_graph
 from depyf.report.diff.matching import Side
+from depyf.report.model.counts import RAISED
 from depyf.report.model.run import (
     Artifact,
     Compilation,
@@ -21,6 +23,7 @@ from depyf.report.model.run import (
     Function,
     GraphBreak,
     Kernel,
+    Link,
     Phase,
     Recompile,
     Run,
@@ -73,7 +76,7 @@ def titles(before: Run, after: Run) -> List[str]:
 def test_ids_paths_lines_names_and_times_do_not_count() -> None:
     found = compared(run(), run(n=7, line=20))
     assert found.same
-    assert found.times == {"compile time": (2.0, 8.0), "  dynamo": (1.0, 7.0)}
+    assert found.times == {"compile time": (2.0, 8.0), "  tracing the program (Dynamo)": (1.0, 7.0)}
     assert comparison_lines(found)[-1] == "the same was compiled"
 
 
@@ -211,9 +214,15 @@ def test_what_a_log_cannot_know_of_a_fallback_is_no_difference() -> None:
     )
     assert titles(dump, with_fallback("error while compiling", "backend='b' raised:\nKeyError: boom")) == []
     assert titles(run(), with_fallback("skipped", "No ops traced")) == []
-    dump = with_fallback("error while compiling, raised into the program", "Unsupported: Failed to trace\n  Hint: no")
-    log = with_fallback("graph break that Dynamo can't go on from", "Failed to trace\n  Hint: no")
-    assert titles(dump, log) == []
+    dump = with_fallback(RAISED, "Unsupported: Failed to trace\n  Hint: no")
+    assert titles(dump, with_fallback(RAISED, "Failed to trace\n  Hint: no")) == []
+    assert titles(run(), dump) == ["Failed to compile in f: new"]
+
+
+def test_one_of_what_is_worse_is_called_one() -> None:
+    without = replace(run(), breaks=())
+    before, after = (Side(name, each, lambda _: None) for name, each in (("a", without), ("b", run())))
+    assert compare(before, after).worse() == ["1 graph break, 0 before"]
 
 
 def test_fallbacks_that_torch_never_logs_are_compared_between_dumps_only() -> None:
@@ -244,9 +253,118 @@ def test_long_diffs_are_cut_and_said() -> None:
 
 def test_the_page_gets_all_of_it() -> None:
     found = as_differences(compared(run(), run(op="*")))
-    assert [each["title"] for each in found[:2]] == [
-        "In numbers",
-        "f (prog.py): Captured_Graph, AFTER_POST_GRAD changed",
+    assert [each["title"] for each in found] == ["f (prog.py): another graph", "f (prog.py): other kernels"]
+    assert found[1]["text"] == "changed: cpp_fused_0"
+    assert list(found[0]["ranks"]) == ["Captured_Graph", "AFTER_POST_GRAD"]
+    assert as_differences(compared(run(), run())) == []
+    tables = tables_of(compared(run(), run(n=7)))
+    assert ["graph breaks", 1, 1, "", True] in tables["numbers"]
+    assert ["compile time", 2.0, 8.0, "s", True] in tables["numbers"]
+    ((name, before, after),) = tables["functions"]
+    assert (name, before["compile_seconds"], after["compile_seconds"]) == ("f (prog.py)", 2.0, 8.0)
+
+
+def in_file(one: Run, name: str) -> Run:
+    return replace(one, sources=(Source(f"/somewhere/{name}"),))
+
+
+def test_functions_of_a_renamed_file_are_the_same_functions() -> None:
+    found = compared(run(), in_file(run(n=7, line=20), "renamed.py"))
+    assert found.same
+    assert found.notes == ("f was in prog.py and is in renamed.py",)
+    assert list(found.functions) == ["f (renamed.py)"]
+    assert titles(run(), in_file(run(op="*"), "renamed.py")) == [
+        "f (renamed.py): Captured_Graph, AFTER_POST_GRAD changed",
+        "f (renamed.py): kernels changed: cpp_fused_0",
     ]
-    assert list(found[1]["ranks"]) == ["Captured_Graph", "AFTER_POST_GRAD"]
-    assert as_differences(compared(run(), run()))[0]["title"] == "The same was compiled"
+
+
+def test_an_unrelated_function_of_the_same_name_in_another_file_is_another_function() -> None:
+    body = "def f(x):\n    y = x + 1\n    z = y * 2\n    w = z - y\n    return w\n"
+    edited, unrelated = body.replace("z - y", "z + y"), "def f(x):\n    for a in x:\n        g(a)\n    h()\n    k()\n"
+
+    def with_text(run: Run, text: str) -> Run:
+        return replace(run, sources=(replace(run.sources[0], text=text),))
+
+    before, after = with_text(run(), body), in_file(run(), "renamed.py")
+    assert compared(before, with_text(after, edited)).same
+    assert titles(before, with_text(after, unrelated)) == [
+        "Compiled now: f (renamed.py)",
+        "No longer compiled: f (prog.py)",
+    ]
+
+
+def test_functions_of_which_two_may_be_meant_are_not_matched() -> None:
+    one = in_file(run(), "renamed.py")
+    two = replace(
+        one,
+        sources=(*one.sources, Source("/somewhere/other.py")),
+        functions=(*one.functions, replace(one.functions[0], source=1)),
+        compilations=(*one.compilations, Compilation("9/0", 2)),
+    )
+    assert "No longer compiled: f (prog.py)" in titles(run(), two)
+
+
+def test_a_recompilation_that_moved_with_its_function_is_no_change() -> None:
+    def recompiled(function: int) -> Run:
+        failed = FailedGuard("1/0", "scale", "scale is 2, and was compiled for 1")
+        return replace(run(), recompiles=(Recompile("1/1", function, (failed,)),))
+
+    assert titles(recompiled(1), recompiled(0)) == []
+    assert titles(recompiled(1), run()) == ["Recompilations of f (prog.py): 1 before, 0 now"]
+
+
+def test_a_break_that_moved_with_its_function_is_no_change() -> None:
+    def broken(function: int) -> Run:
+        one = run()
+        return replace(one, breaks=(replace(one.breaks[0], compile_id=one.compilations[function].compile_id),))
+
+    assert titles(broken(1), broken(0)) == []
+
+
+def test_functions_of_one_name_are_counted_together() -> None:
+    lambdas = (Function("<lambda>", "<lambda>", 0, 1, 1), Function("<lambda>", "<lambda>", 0, 9, 9))
+    two = replace(
+        run(), functions=lambdas, compilations=(Compilation("0/0", 0, seconds=1.0), Compilation("1/0", 1, seconds=2.0))
+    )
+    ((name, (before, after)),) = compared(two, two).functions.items()
+    assert name == "<lambda> (prog.py)"
+    assert before is not None
+    assert before == after
+    assert (before.functions, before.graphs, before.compile_seconds) == (2, 2, 3.0)
+
+
+CALLERS = "def f(x):\n    return g(x)\n\n\ndef g(x):\n    return x + 1\n"
+
+
+def calling(*compiled: str, inlined: bool) -> Run:
+    """A run in which these functions are compiled; with ``inlined`` the graph of ``f`` has the line of ``g``."""
+    functions = {"f": Function("f", "f", 0, 1, 2), "g": Function("g", "g", 0, 5, 6)}
+    places = ((0, 2), (0, 6)) if inlined else ((0, 2),)
+    graph = Artifact("g", "graph", "t", "0/0", "Captured_Graph", 10, text=GRAPH, links=(Link(9, 9, places, ("y",)),))
+    return Run(
+        sources=(Source("/somewhere/prog.py", CALLERS),),
+        functions=tuple(functions[name] for name in compiled),
+        compilations=tuple(Compilation(f"{at}/0", at) for at in range(len(compiled))),
+        artifacts=(graph,),
+    )
+
+
+def test_a_function_in_the_graph_of_its_caller_is_not_said_to_be_compiled_no_longer() -> None:
+    alone, together = calling("f", "g", inlined=False), calling("f", inlined=True)
+    assert "Part of the graph of a caller now: g (prog.py)" in titles(alone, together)
+    assert "Compiled on its own now: g (prog.py)" in titles(together, alone)
+    assert "No longer compiled: g (prog.py)" in titles(alone, calling("f", inlined=False))
+    assert "Compiled now: g (prog.py)" in titles(calling("f", inlined=False), alone)
+
+
+def test_what_is_said_of_a_change_is_short_and_in_words() -> None:
+    failed = (FailedGuard("0/0", "x", "n is 2, and was compiled for 1"), FailedGuard("0/1", "y", "of an older entry"))
+    before, after = run(), run()
+    after = replace(after, recompiles=(Recompile("1/0", 0, failed),))
+    assert [change.after for change in compared(before, after).changes] == ["1/0: n is 2, and was compiled for 1"]
+    empty = replace(before, compilations=tuple(replace(each, status="empty") for each in before.compilations))
+    assert "f (prog.py): compiled before, no graph now" in titles(before, empty)
+    kernels = tuple(Kernel("k", f"cpp_{at}", "1/0", False, extern=True) for at in range(9))
+    [title] = titles(before, replace(before, kernels=(*before.kernels, *kernels)))
+    assert title == "f (prog.py): kernels new: cpp_0, cpp_1, cpp_2, cpp_3 and 5 more"

@@ -1,13 +1,16 @@
-"""Where ranks differ is told once each, and nothing is told of ranks that compile the same."""
+"""Each difference between ranks is reported once, and none between ranks that compile the same."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
+from depyf.report.diff import ranks as diff_ranks
 from depyf.report.diff.matching import Side
-from depyf.report.diff.ranks import differences
+from depyf.report.diff.rank_groups import Difference
+from depyf.report.diff.rank_summary import summary_of
+from depyf.report.model.counts import RAISED
 from depyf.report.model.run import (
     Artifact,
     Compilation,
@@ -43,6 +46,14 @@ def run(compiled: List[Tuple[str, int, str]]) -> Run:
 
 
 SAME = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1"))])
+
+
+def differences(sides: Sequence[Side]) -> List[Difference]:
+    graph_of = {side.name: side.captured_graph for side in sides}
+    paths = [source.path for source in sides[0].run.sources] if sides else []
+    return diff_ranks.differences(
+        [summary_of(side) for side in sides], paths, lambda name, compile_id: graph_of[name](compile_id)
+    )
 
 
 def told(*runs: Run) -> Dict[str, Dict[str, str]]:
@@ -90,7 +101,7 @@ def test_a_function_that_one_rank_does_not_compile_is_told() -> None:
 def test_a_graph_break_is_told_and_not_its_resume_function_again() -> None:
     broken = run([("0/0", 0, GRAPH.format(4, "x")), ("0/0", 2, ""), ("1/0", 1, GRAPH.format(4, "x + 1"))])
     broken = replace(broken, breaks=(GraphBreak("0/0", (0, 3), "Encountered graph break:\n\nprint"),))
-    assert told(SAME, broken) == {"Graph break on rank 1 only": {"rank 0": "no", "rank 1": "yes"}}
+    assert told(SAME, broken) == {"Graph break on rank 1 only (prog.py:3)": {"rank 0": "no", "rank 1": "yes"}}
 
 
 def test_the_place_is_one_in_the_sources_of_the_first_rank() -> None:
@@ -115,8 +126,22 @@ def test_what_runs_as_plain_python_on_one_rank_is_told() -> None:
     }
 
 
+def test_what_raised_an_error_on_one_rank_is_not_said_to_run() -> None:
+    failed = replace(SAME, fallbacks=(Fallback(0, "0/1", RAISED, "TorchRuntimeError: sizes"),))
+    assert list(told(SAME, failed)) == ["f fails to compile on rank 1 only"]
+
+
 def test_a_slow_rank_is_told() -> None:
     slow = replace(SAME, compilations=tuple(replace(each, seconds=3.0) for each in SAME.compilations))
     assert told(SAME, slow) == {
         "Compiling took 5.8 s longer on rank 1 than on rank 0": {"rank 0": "0.20 s", "rank 1": "6.00 s"}
     }
+
+
+def test_of_three_ranks_the_one_with_another_graph_is_named() -> None:
+    other = run([("0/0", 0, GRAPH.format(4, "-x")), ("1/0", 1, GRAPH.format(4, "x + 1"))])
+    sides = [
+        Side(f"rank {number}", each, lambda artifact: artifact.content)
+        for number, each in enumerate((SAME, other, SAME))
+    ]
+    assert [each["title"] for each in differences(sides)] == ["f gave another graph on rank 1 only"]

@@ -1,4 +1,4 @@
-"""A number is the same wherever it stands, and the headline says what matters first."""
+"""A number is the same wherever it is shown, and the headline starts with the most important one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sample_runs import sample_run
 
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.matching import Side
-from depyf.report.model.counts import counts_by_function, counts_of
+from depyf.report.model.counts import RAISED, counts_by_function, counts_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.run import (
@@ -132,9 +132,7 @@ def test_a_graph_break_is_one_however_many_compilations_meet_it() -> None:
 
 def test_calls_of_libraries_are_no_kernels() -> None:
     kernels = (Kernel("a", "triton_0", "0/0", False), Kernel("a", "extern_kernels.mm", "0/0", False, extern=True))
-    assert "kernels                 1 generated, 1 call of libraries" in summary_lines(
-        run_of("compiled", kernels=kernels)
-    )
+    assert "kernels                 1, 1 library call" in summary_lines(run_of("compiled", kernels=kernels))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +156,14 @@ def test_calls_of_libraries_are_no_kernels() -> None:
             "no graph was compiled: Net.f runs as plain Python (error while compiling)",
         ),
         (
+            run_of("failed", fallbacks=(Fallback(0, "0/0", RAISED, "boom"),)),
+            "no graph was compiled: Net.f failed to compile, and the call raised the error",
+        ),
+        (
+            run_of("compiled", fallbacks=(Fallback(0, "0/1", RAISED, "boom"),)),
+            "1 function compiled as 1 graph, 1 error while compiling",
+        ),
+        (
             run_of("skipped", fallbacks=(Fallback(0, "0/0", "skipped", "No ops traced"),)),
             "no graph was compiled: Net.f has nothing in it to compile",
         ),
@@ -175,3 +181,8 @@ def test_the_headline_comes_first_everywhere(run: Run, said: str) -> None:
     page: Any = data_of(render_page(run, lambda _: None))
     assert page["headline"] == said
     assert said in summary_html(run)
+
+
+def test_a_result_has_the_same_words_in_the_index_as_on_the_page() -> None:
+    row = next(line for line in index_markdown(run_of("empty")).splitlines() if line.startswith("| 0/0 |"))
+    assert "| no graph |" in row

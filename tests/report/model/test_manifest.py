@@ -1,13 +1,14 @@
-"""The manifest holds the whole model, and says clearly what it can't read."""
+"""The manifest contains the whole model, and the reader names what it can't read."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any, Union
 
 import pytest
 
-from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json, to_json
+from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json, json_text, to_json
 from depyf.report.model.run import (
     SCHEMA,
     Artifact,
@@ -56,6 +57,35 @@ def test_nothing_is_lost_on_the_way() -> None:
     assert from_json(to_json(Run())) == Run()
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        Guard("TENSOR_MATCH", 'x["é"]\n\u2028\x7f', "L['x']", (0, 3)),
+        Guard("", ""),
+        Guard("A", "b", place=(0, 0)),
+        Link(1, 2, ((0, 1), (3, 4)), ("a", 'b"')),
+        Link(1, 1, ()),
+        Link(0, 0, ((0, 1),), ()),
+    ],
+)
+def test_guards_and_links_are_written_as_every_other_part(part: Union[Guard, Link]) -> None:
+    run = Run(
+        compilations=(Compilation("0/0", 0, guards=(part,)),) if isinstance(part, Guard) else (),
+        artifacts=(Artifact("g", "graph", "t", links=(part, part)),) if isinstance(part, Link) else (),
+    )
+    assert json_text(part) in to_json(run)
+
+
+def test_a_guard_with_other_values_than_it_should_have_is_written() -> None:
+    odd: Any = 5
+    run = Run(compilations=(Compilation("0/0", 0, guards=(Guard("A", odd, odd, (0,)), Guard("B", "", "", odd))),))  # type: ignore[arg-type]
+    (written,) = json.loads(to_json(run))["compilations"]
+    assert written["guards"] == [
+        {"kind": "A", "text": 5, "source": 5, "place": [0]},
+        {"kind": "B", "text": "", "place": 5},
+    ]
+
+
 def test_the_schema_stands_in_the_file() -> None:
     assert json.loads(to_json(Run())) == {"schema": SCHEMA}
 
@@ -80,6 +110,13 @@ def test_what_is_no_manifest_is_said(text: str) -> None:
 def test_a_manifest_of_another_form_is_damaged(more: str) -> None:
     with pytest.raises(ManifestError, match=r"^there\.json: a damaged manifest"):
         from_json(f'{{"schema": {SCHEMA}, {more}}}', "there.json")
+
+
+@pytest.mark.parametrize("field", ["seconds", "graph_runs", "graph_run_seconds"])
+def test_a_number_that_no_program_has_is_said(field: str) -> None:
+    compilation = f'{{"compile_id": "0/0", "{field}": 1{"0" * 4000}}}'
+    with pytest.raises(ManifestError, match=r"^there\.json: a damaged manifest \(ValueError: a number is too large"):
+        from_json(f'{{"schema": {SCHEMA}, "compilations": [{compilation}]}}', "there.json")
 
 
 F = Function("f", "f", 0, 1, 9)

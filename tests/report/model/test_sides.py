@@ -1,4 +1,4 @@
-"""Later graphs are told apart by the nodes that they share with the forward and the backward graph."""
+"""Later graphs are identified as forward or backward by the nodes that they share with these graphs."""
 
 from __future__ import annotations
 

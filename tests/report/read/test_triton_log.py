@@ -37,7 +37,7 @@ def test_every_triton_kernel_has_its_definition_its_launch_and_its_lines(recorde
         "triton_per_fused__softmax_gelu_mul_sum_1": [hidden, weights, "return weights.sum(0) * 2"],
         "triton_poi_fused_clamp_cos_mul_0": ["return x.cos() * clipped", "clipped = factor.clamp(min=1)"],
     }
-    texts = {artifact.id: (artifact.text or "").splitlines() for artifact in recorded.artifacts}
+    texts = {artifact.id: (artifact.content or "").splitlines() for artifact in recorded.artifacts}
     for kernel in recorded.kernels:
         code = texts[kernel.artifact]
         assert [kernel.name in code[line - 1] for line in kernel.calls] == [True]

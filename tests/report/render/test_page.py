@@ -1,4 +1,4 @@
-"""What the text of the page must be like, whatever is in the run; how it looks is seen in a browser."""
+"""The text of the page, for any run; its appearance is tested in a browser."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import Any, List
 
 import pytest
+from browser import TITLES
 from sample_runs import HOSTILE, hostile_run, sample_run
 from transformer_run import transformer_run
 
+from depyf.report.model.counts import RAISED
 from depyf.report.model.run import Compilation, Run
 from depyf.report.render import page
 from depyf.report.render.flow import drawings
+from depyf.report.render.flow_file import flow_markdown
+from depyf.report.render.inline import summary_html
 from depyf.report.render.page import render_page, render_pages
 from depyf.report.render.page_data import data_element
 
@@ -59,7 +63,7 @@ def test_a_page_holds_every_text_once() -> None:
 
 def test_large_data_is_packed_and_the_same() -> None:
     run, text_of = transformer_run(6)
-    element = data_element([(run, text_of)], [], ["one"], "")
+    element = "".join(data_element([(run, text_of)], [], ["one"], ""))
     match = re.fullmatch(r'<script type="text/plain" id="data" data-packed>([A-Za-z0-9+/=]+)</script>', element)
     assert match
     data = json.loads(zlib.decompress(base64.b64decode(match.group(1))))
@@ -117,7 +121,8 @@ def test_a_drawing_has_a_frame_for_each_resume_function_once() -> None:
     assert sorted(svgs) == [0, 6, 7]
     assert svgs[0].count('class="flow-frame"') == 6
     assert svgs[0].count("Resumed at line") == 5
-    assert svgs[6].count("Guards of") == 7 * 2  # the text and its title
+    assert svgs[6].count("Guards of") == 2 * 2  # the text and its title
+    assert svgs[6].count("5 entries like it: 6/1 to 6/5") == 2
 
 
 def test_drawings_of_the_second_run_lead_into_it() -> None:
@@ -137,6 +142,18 @@ def test_what_failed_to_compile_has_no_guards_and_says_why(caused: bool) -> None
     assert ("recompile limit" if caused else "Unsupported: nonzero") in svg
 
 
+def test_what_raised_an_error_is_not_drawn_nor_marked_as_plain_python() -> None:
+    run, _ = sample_run()
+    (fallback,) = run.fallbacks
+    run = replace(run, fallbacks=(replace(fallback, cause=RAISED, place=run.breaks[0].place),))
+    svg = dict(drawings(run))[fallback.function]
+    assert ">Plain Python<" not in svg
+    assert ">Error<" in svg
+    assert "plain Python" not in flow_markdown([("run", run)])
+    assert "left to Python" not in summary_html(run)
+    assert "failed to compile" in summary_html(run)
+
+
 @pytest.mark.parametrize("resumes", [0, 5, 99])
 def test_a_resume_function_that_goes_on_with_nonsense_is_drawn(resumes: int) -> None:
     run, _ = sample_run()
@@ -154,7 +171,6 @@ def test_every_file_of_the_page_is_in_it() -> None:
 
 
 WEB = Path(page.__file__).parent / "web"
-VIEW = re.compile(r'VIEWS\.push\(\{ id: "(\w+)", title: "(\w+)"')
 
 
 def test_every_script_and_style_is_on_the_page() -> None:
@@ -164,9 +180,8 @@ def test_every_script_and_style_is_on_the_page() -> None:
 
 def test_every_view_is_documented_and_has_a_picture() -> None:
     document = (Path(__file__).resolve().parents[3] / "docs" / "page.md").read_text()
-    views = [match.groups() for name in page._SCRIPTS for match in VIEW.finditer((WEB / "script" / name).read_text())]
-    assert len(views) > 5
-    for id_, title in views:
+    assert len(TITLES) > 10
+    for id_, title in TITLES.items():
         section = document.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
         assert section, f"docs/page.md has no section {title!r}"
         assert re.search(rf"\(screenshots/\w+-{id_}\.png\)", section), f"the section {title!r} has no picture"

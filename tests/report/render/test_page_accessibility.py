@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
-from browser import opened
+from browser import VIEWS, opened
 
 CHECKER = Path(sys.prefix, "npm", "node_modules", "html_codesniffer", "build", "HTMLCS.js")
 
@@ -19,8 +19,12 @@ ADDRESSES = [
     "source/f0/20",
     "source/f6/33",
     "flow/f0",
+    "breaks/0",
     "recompiles",
+    "guards/6%2F0",
     "time",
+    "layers",
+    "compilations/6%2F4",
     "stages/__compiled_fn_1.kernel_0.py/L9",
     "stages/__compiled_fn_1.Forward_graph.0.py?diff=__compiled_fn_1.Joint_graph.0.py",
     "ranks",
@@ -78,7 +82,7 @@ def checker() -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 1920])
+@pytest.mark.parametrize("width", [400, 1280])
 def test_no_error_at_level_aa(chromium: Any, pages: Dict[str, Path], checker: str, scheme: str, width: int) -> None:
     with opened(chromium, pages["ranks"], width=width, scheme=scheme) as page:
         page.evaluate(checker)
@@ -87,6 +91,24 @@ def test_no_error_at_level_aa(chromium: Any, pages: Dict[str, Path], checker: st
             page.wait_for_timeout(60)
             errors = [each for each in page.evaluate(RUN) if NOT_OURS not in each[0]]
             assert errors == [], address
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_dialogs_and_the_comparison_have_no_error_and_contrast(
+    chromium: Any, pages: Dict[str, Path], checker: str, scheme: str
+) -> None:
+    with opened(chromium, pages["diff"], scheme=scheme) as page:
+        page.evaluate(checker)
+        for keys in ((), ("?",), ("Escape", "Control+k", "s", "i", "n")):
+            for key in keys:
+                page.keyboard.press(key)
+            page.wait_for_timeout(200)
+            errors = [each for each in page.evaluate(RUN) if NOT_OURS not in each[0]]
+            assert errors == [], keys
+            found = page.evaluate(CONTRAST)
+            assert found["seen"] > 20
+            assert found["bad"] == [], keys
+        assert page.locator("#search a").count() > 2
 
 
 def test_the_checker_finds_what_is_wrong(chromium: Any, pages: Dict[str, Path], checker: str) -> None:
@@ -123,7 +145,7 @@ def test_links_lead_somewhere(chromium: Any, pages: Dict[str, Path]) -> None:
             assert len(links) > 7
             for link in set(links) - {"#main"}:
                 view, *rest = link[1:].partition("?")[0].split("/")
-                assert view in ("overview", "source", "breaks", "recompiles", "guards", "flow", "time", "stages"), link
+                assert view in VIEWS, link
                 assert view != "stages" or not rest or rest[0] in artifacts, link
 
 
@@ -145,3 +167,41 @@ def test_the_focus_can_be_seen(chromium: Any, pages: Dict[str, Path]) -> None:
             page.keyboard.press("Tab")
             outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
             assert outline == "solid", page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+
+
+SMALL = ".stripes"
+"""Marks without text."""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_text_is_large_enough_to_read_and_targets_to_hit(chromium: Any, pages: Dict[str, Path], width: int) -> None:
+    with opened(chromium, pages["sample"], width=width) as page:
+        for address in ADDRESSES[:-1]:
+            page.evaluate(f"location.hash = '#{address}'")
+            page.wait_for_timeout(60)
+            small = page.evaluate(
+                """(small) => [...document.querySelectorAll("body *")].filter((each) => {
+                  const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+                  const shown = each.getClientRects().length && !each.closest("svg, [hidden], .hidden");
+                  return own && shown && !each.closest(small) && parseFloat(getComputedStyle(each).fontSize) < 14;
+                }).map((each) => `${each.className} ${each.textContent.slice(0, 40)}`)""",
+                SMALL,
+            )
+            assert small == [], address
+            low = page.evaluate(
+                """() => [...document.querySelectorAll("button, select, input, summary, nav a")].filter((each) => {
+                  const box = each.getBoundingClientRect();
+                  return box.height && box.height < 24 && !each.closest("label");
+                }).map((each) => `${each.outerHTML.slice(0, 80)} ${each.getBoundingClientRect().height}`)"""
+            )
+            assert low == [], address
+
+
+def test_letters_of_drawings_are_shown_as_large(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#flow/f0") as page:
+        sizes = page.eval_on_selector_all(
+            ".drawing text",
+            "all => all.map(e => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a)",
+        )
+        assert min(sizes) >= 14
+        assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.drawing'))") <= 0

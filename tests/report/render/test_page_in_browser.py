@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
+from urllib.parse import quote
 
 import pytest
-from browser import opened
+from browser import TITLES, VIEWS, opened
+from sample_runs import HOSTILE, sample_run
+from transformer_run import transformer_run
 
-VIEWS = ["overview", "source", "breaks", "recompiles", "guards", "flow", "time", "stages"]
+from depyf.report.model.counts import RAISED
+from depyf.report.model.manifest import from_json, json_parts
+from depyf.report.model.run import Artifact, Compilation, Function, Run, Source
+from depyf.report.render.page import render_page, render_pages
+
 KERNELS = "__compiled_fn_1.kernel_0.py"
 BACKWARD = "__compiled_fn_1.kernel_1.py"
 
@@ -41,7 +51,7 @@ def overflow(page: Any) -> int:
 
 def test_every_view_can_be_clicked(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"]) as page:
-        for name in ["Source", "Breaks", "Recompiles", "Guards", "Flow", "Time", "Stages", "Overview"]:
+        for name in [view.capitalize() for view in (*VIEWS[1:], VIEWS[0])]:
             page.click(f"nav >> text={name}")
             page.wait_for_selector(f".view-{name.lower()}:not([hidden])")
             assert page.evaluate("location.hash") == f"#{name.lower()}" or name in ("Source", "Stages")
@@ -54,7 +64,7 @@ def test_the_overview_counts_and_puts_the_dearest_first(chromium: Any, pages: Di
         tiles = [text.split("\n") for text in page.locator(".tile").all_inner_texts()]
         assert ["5", "graph breaks"] in tiles
         assert ["6", "recompilations"] in tiles
-        assert ["43", "kernels"] in tiles
+        assert ["43", "kernels, 21 library calls"] in tiles
         assert page.locator(".findings li strong").all_inner_texts() == [
             "route runs as plain Python",
             "5 graph breaks in train_step",
@@ -182,8 +192,9 @@ def test_keys_move_through_what_matters(chromium: Any, pages: Dict[str, Path]) -
         assert page.input_value("#stage-pick") != before
         press(page, "[")
         assert page.input_value("#stage-pick") == before
-        for at, view in enumerate(VIEWS, 1):
-            press(page, str(at))
+        for at, view in enumerate(VIEWS[:10], 1):
+            press(page, str(at % 10))
+            assert page.get_attribute(f"#views a[href^='#{view}']", "title").endswith(f" ({at % 10})")
             page.wait_for_selector(f".view-{view}:not([hidden])")
         press(page, "/")
         assert page.evaluate("document.activeElement.id") == "stage-filter"
@@ -227,13 +238,29 @@ def test_the_drawing_shows_entries_in_order_and_leads_on(chromium: Any, pages: D
     with opened(chromium, pages["sample"], "#flow/f6") as page:
         texts = page.locator(".drawing text").all_text_contents()
         guards = [text for text in texts if text.startswith("Guards of")]
-        assert guards == [f"Guards of 6/{number}" for number in range(7)]
+        assert guards == ["Guards of 6/0", "Guards of 6/6"]
+        assert "5 entries like it: 6/1 to 6/5" in texts
         assert "ran 10 times, exact" in texts
         page.click(".drawing a:has-text('__compiled_fn_13')")
         assert page.evaluate("location.hash") == "#stages/__compiled_fn_13.Captured_Graph.0.py"
         page.go_back()
         page.select_option("#flow-pick", label="route")
         assert "Plain Python" in page.text_content(".drawing")
+
+
+def test_an_error_that_the_program_got_is_not_shown_as_plain_python(chromium: Any, tmp_path: Path) -> None:
+    run, text_of = sample_run()
+    place = run.breaks[0].place
+    assert place is not None
+    error = replace(run.fallbacks[0], cause=RAISED, reason="TorchRuntimeError: no such size", place=place)
+    run = replace(run, fallbacks=(error,))
+    (tmp_path / "index.html").write_text(render_page(run, text_of))
+    with opened(chromium, tmp_path / "index.html", "#recompiles/left") as page:
+        assert page.inner_text("#left-to-python") == "Failed to compile"
+        assert "Left to Python" not in page.inner_text(".view-recompiles")
+        page.click("#left-to-python + div .place")
+        page.wait_for_selector(".remark.fallback")
+        assert page.inner_text(".remark.fallback") == "Failed to compile: TorchRuntimeError: no such size"
 
 
 def test_recompiles_say_which_guard_and_what_changed(chromium: Any, pages: Dict[str, Path]) -> None:
@@ -250,9 +277,22 @@ def test_time_adds_up(chromium: Any, pages: Dict[str, Path]) -> None:
         row = page.locator(".view-time tr:has-text('inductor_compile')").first.locator("td").all_inner_texts()
         assert row[:3] == ["inductor_compile", "making kernels (Inductor)", "15"]
         assert row[3] == "3.85 s"
+        assert page.locator(".track .phase").count() == 15 * 4 + 6  # Dynamo's own phase is a part of the one around it
+        page.check("#deep")
         assert page.locator(".track .phase").count() == 15 * 5 + 6
         page.hover(".track .phase >> nth=0")
         assert "dynamo, tracing the program (Dynamo): 900 ms" in page.inner_text(".timeline [role=status]")
+
+
+def test_time_says_first_where_it_went(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#time") as page:
+        rows = page.locator(".view-time table").first.locator("tbody tr")
+        texts = [text.split("\t") for text in rows.all_inner_texts()]
+        assert texts[0][0] == "making kernels (Inductor)"
+        assert texts[0][1].endswith("s")
+        assert texts[0][2].endswith("%")
+        widths = rows.locator(".share").evaluate_all("all => all.map(e => e.getBoundingClientRect().width)")
+        assert widths == sorted(widths, reverse=True)
 
 
 def test_a_chosen_phase_fills_the_timeline(chromium: Any, pages: Dict[str, Path]) -> None:
@@ -304,8 +344,148 @@ def test_ranks_are_chosen_and_compared(chromium: Any, pages: Dict[str, Path]) ->
         assert "rank=1" in page.evaluate("location.hash")
 
 
-@pytest.mark.parametrize("which", ["sample", "hostile", "ranks"])
-@pytest.mark.parametrize("width", [1280, 1920])
+def test_nothing_but_the_ranks_stands_below_a_difference(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["ranks"], "#ranks") as page:
+        assert page.locator(".difference").evaluate_all("all => all.map((each) => each.lastChild.className)") == [
+            "sides"
+        ]
+
+
+def test_a_compilation_has_its_numbers_its_callers_and_its_shapes(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#compilations") as page:
+        row = page.locator(".view-compilations tbody tr", has_text="6/3").first.inner_text().split("\t")
+        heads = page.locator(".view-compilations thead th").all_inner_texts()
+        assert "Result" not in heads  # all of them were compiled
+        assert [each.strip() for each in row[2:]][:5] == ["2", "43", "90", "2", "2"]
+        assert row[heads.index("Cache")].strip() == "fx: hit"
+        ways = page.locator(".tree").first.inner_text()
+        assert ways.count("6/4") == 1
+        assert "train.py:49 log = []" in ways
+        page.click(".view-compilations tbody a:has-text('6/4')")
+        about = page.inner_text("#compilation")
+        assert page.evaluate("location.hash") == "#compilations/6%2F4"
+        assert "Eq(s0, 64)" in about
+        assert "gc_time_us\t1.50 ms" in about
+        page.click('#compilation summary:has-text("PyTorch\'s stack")')
+        assert "symbolic_shapes.py:6000" in page.inner_text("#compilation")
+        page.click("#compilation .links a >> nth=0")
+        assert page.evaluate("location.hash").startswith("#stages/")
+        page.keyboard.press("Control+k")
+        page.fill("#search-for", "guard added")
+        page.wait_for_selector(".found >> text=Eq(s0, 64)")
+        page.fill("#search-for", "graph_op_count")
+        page.click(".found a:has-text('6/3')")
+        assert "it was specialised again" in page.inner_text("#compilation")
+
+
+def test_a_compilation_has_the_memory_of_its_graphs(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#compilations/0%2F0") as page:
+        row = page.locator("#compilation tr", has_text="40.0 KiB").inner_text()
+        assert "6.0 KiB" in row
+        assert "32.0 KiB" in row
+        page.click('#compilation summary:has-text("Alive at the peak")')
+        assert page.locator("#compilation tr", has_text="primals_1").inner_text().split("\t")[-1] == "an input"
+        page.locator("#compilation tr", has_text="addmm").locator("a").first.click()
+        assert page.evaluate("location.hash").endswith("L4")
+
+
+def test_layers_hold_their_operations_and_kernels(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#layers") as page:
+        assert page.locator(".layer b").all_inner_texts() == ["block", "hidden"]
+        assert page.locator(".layer .sum").all_inner_texts() == ["3 operations, 2 kernels", "2 operations, 1 kernel"]
+        operations = page.locator(".operation").all_inner_texts()
+        assert [each.split()[0] for each in operations] == ["permute", "addmm", "relu"]
+        assert page.locator(".operation:has-text('aten.addmm.default') a.place").inner_text() == "train.py:12"
+        page.click(".operation:has-text('addmm') a.kernel")
+        assert page.evaluate("location.hash").startswith("#stages/__compiled_fn_1.kernel_0.py/L")
+        page.keyboard.press("Control+k")
+        page.fill("#search-for", "block.hidden")
+        page.click(".found a:has-text('Linear')")
+        assert page.evaluate("location.hash").startswith("#layers/")
+
+
+def test_a_layer_is_compared_with_the_one_before(chromium: Any, tmp_path: Path) -> None:
+    run, text_of = transformer_run(3)
+
+    def changed(artifact: Artifact) -> Optional[str]:
+        text = text_of(artifact)
+        if text is None:
+            return None
+        named = re.sub(r"torch\.ops\.aten\.getitem_2\.default\(primals_(\d+).*", r"split_\1[0]", text)  # no difference
+        return named.replace("aten.erf.default(primals_24", "aten.tanh.default(primals_24")
+
+    path = tmp_path / "layers.html"
+    path.write_text(render_page(run, changed), encoding="utf-8")
+    with opened(chromium, path, "#layers") as page:
+        rows = page.locator(".inside > .layer > summary")
+        texts = [text for text in rows.all_inner_texts() if text.startswith("layers.")]
+        assert "the same as self.layers.0" in texts[1]
+        assert "unlike self.layers.1: 1 added, 2 removed" in texts[2]
+        rows.filter(has_text="layers.2").click()
+        assert page.inner_text(".layer pre .diff-add").startswith("+ aten.tanh.default")
+        assert page.inner_text(".layer pre .diff-drop").startswith("- aten.erf.default")
+
+
+def widths(page: Any) -> List[int]:
+    return [
+        round(page.locator(f"#{pane}").bounding_box()["width"]) for pane in ("source-code", "stage-code", "kernel-code")
+    ]
+
+
+def test_panes_are_dragged_and_stay_so(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        before = widths(page)
+        bar = page.locator(".splitter").nth(1).bounding_box()
+        page.mouse.move(bar["x"] + 2, bar["y"] + 200)
+        page.mouse.down()
+        page.mouse.move(bar["x"] + 122, bar["y"] + 200, steps=4)
+        page.mouse.up()
+        dragged = widths(page)
+        assert dragged[0] == pytest.approx(before[0] + 120, abs=4)
+        assert dragged[1] == pytest.approx(before[1] - 120, abs=4)
+        assert dragged[2] == pytest.approx(before[2], abs=4)
+        page.focus(".splitter >> nth=2")
+        page.keyboard.press("ArrowLeft")
+        assert widths(page)[2] > dragged[2]
+        page.focus(".splitter >> nth=1")
+        page.keyboard.press("ArrowRight")  # a divider again that was moved before another one
+        moved = widths(page)
+        page.reload()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        assert widths(page) == pytest.approx(moved, abs=4)
+        page.evaluate("localStorage.setItem('depyf-panes', '{\"source-stage\": {}, \"details\":')")
+        page.reload()
+        page.wait_for_selector("html[data-ready]", state="attached")
+        assert widths(page) == pytest.approx(before, abs=4)
+
+
+def test_panes_are_dragged_where_nothing_can_be_stored(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#source/f0") as page:
+        page.evaluate("Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })")
+        before = widths(page)
+        page.focus(".splitter >> nth=1")
+        page.keyboard.press("ArrowRight")
+        assert widths(page)[0] > before[0]
+
+
+def test_a_comparison_opens_with_its_table(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["diff"]) as page:
+        assert page.inner_text("nav a[aria-current]") == "What changed"
+        rows = page.locator(".view-ranks table").first.locator("tbody tr").all_inner_texts()
+        assert any(row.split() == ["graph", "breaks", "5", "4", "\u22121", "better"] for row in rows)
+        assert any(row.split() == ["recompilations", "6", "6", "same"] for row in rows)
+        functions = page.locator(".view-ranks table").nth(1).inner_text()
+        assert "5 → 4" in functions
+        assert "no longer compiled" in functions
+        assert "<img src=x onerror=alert(1)>" in functions
+        assert page.locator(".view-ranks img").count() == 0
+        assert page.locator(".diff-add >> text=tanh.default").count() >= 1
+        page.click("nav >> text=Overview")
+        assert page.evaluate("location.hash").startswith("#overview")
+
+
+@pytest.mark.parametrize("which", ["sample", "hostile", "ranks", "diff"])
+@pytest.mark.parametrize("width", [400, 1280, 1920])
 def test_nothing_is_wider_than_the_window(chromium: Any, pages: Dict[str, Path], which: str, width: int) -> None:
     with opened(chromium, pages[which], width=width) as page:
         for address in [*VIEWS, "source/f0/20", "flow/f0", "stages/__compiled_fn_1.Forward_graph.0.py/L9"]:
@@ -339,6 +519,53 @@ def test_hostile_texts_stay_texts(chromium: Any, pages: Dict[str, Path]) -> None
         assert "漢字" in page.inner_text(".details")
 
 
+WORDS_OF_THE_MODEL = ("kind", "status", "language", "outcome")
+"""Fields whose values the page tells apart: with other words it would show less."""
+
+
+MARKUP = HOSTILE.replace("\ud800", "")  # addresses can't hold it
+
+
+def hostile_everywhere(value: Any, name: str = "") -> Any:
+    """A manifest with markup in each text and in each name of a free table; equal texts stay equal."""
+    if isinstance(value, dict):
+        free = name in ("cache", "metrics", "totals")
+        return {key + MARKUP if free else key: hostile_everywhere(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [hostile_everywhere(each, name) for each in value]
+    return f"{value}{MARKUP}" if isinstance(value, str) and name not in WORDS_OF_THE_MODEL else value
+
+
+def test_every_text_of_a_manifest_may_be_hostile(chromium: Any, tmp_path: Path) -> None:
+    run, text_of = sample_run()
+    bare = replace(run, artifacts=tuple(replace(each, text=text_of(each)) for each in run.artifacts))
+    manifest = hostile_everywhere(json.loads("".join(json_parts(bare))))
+    hostile = from_json(json.dumps(manifest))
+    assert hostile.compilations[0].compile_id.endswith(MARKUP)
+    assert hostile.compilations[0].guards[0].text.endswith(MARKUP)
+    path = tmp_path / "index.html"
+    one = (hostile, lambda artifact: artifact.text)
+    path.write_text(render_pages([one, one], [], [MARKUP, f"{MARKUP} 2"]), encoding="utf-8")
+    compilation, artifact = (
+        quote(each, safe="") for each in (hostile.compilations[0].compile_id, hostile.artifacts[3].id)
+    )
+    with opened(chromium, path) as page:
+        page.evaluate("addEventListener('securitypolicyviolation', () => { window.pwned = 'asked for'; })")
+        addresses = [*TITLES, "source/f0/18", "source/f6/33", "flow/f0", "breaks/0"]
+        addresses += [f"{view}/{compilation}" for view in ("compilations", "guards", "recompiles")]
+        for address in [*addresses, f"stages/{artifact}/L3", f"layers/{artifact}"]:
+            page.evaluate("(address) => { location.hash = address; }", f"#{address}")
+            page.wait_for_timeout(60)
+            page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            assert page.evaluate("window.pwned") is None, address
+            assert page.locator("img, iframe").count() == 0, address
+        page.keyboard.press("Control+k")
+        page.fill("#search-for", "pwned")
+        page.wait_for_selector(".found a")
+        assert page.locator("img").count() == 0
+        assert page.evaluate("window.pwned") is None
+
+
 def test_addresses_that_lead_nowhere_do_no_harm(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#source/f99/100000?stage=none&rank=7") as page:
         assert page.locator(".view-source:not([hidden])").count() == 1
@@ -363,3 +590,24 @@ def test_of_24_layers_what_is_looked_at_is_built(chromium: Any, pages: Dict[str,
     with opened(chromium, pages["large"], "#stages/__compiled_fn_1.Forward_graph.0.py/L1000") as page:
         assert lit(page, "stage-text") == [1000]
         assert page.locator("#stage-text .line").count() < 500  # of 1,400: what is not looked at is not built
+
+
+def test_what_nobody_has_counted_is_not_shown_as_nothing(chromium: Any, tmp_path: Path) -> None:
+    """A dump of a process that was killed before it wrote a manifest."""
+    run = Run(
+        origin="files",
+        sources=(Source("/a.py", "def f(x): ..."),),
+        functions=(Function("f", "f", 0, 1, 1),),
+        compilations=(Compilation("0/0", 0, graph="__compiled_fn_1"),),
+    )
+    page_path = tmp_path / "index.html"
+    page_path.write_text(render_page(run, lambda artifact: artifact.text))
+    with opened(chromium, page_path) as page:
+        tiles = dict(reversed(each.split("\n", 1)) for each in page.locator(".tile").all_inner_texts())  # type: ignore[arg-type]
+        assert tiles["function compiled"] == "1"
+        for unknown in ("graph breaks", "recompilations", "fallbacks to eager", "guards", "to compile"):
+            assert tiles[unknown] == "\u2013", unknown
+        for view in ("overview", "breaks", "recompiles"):
+            page.goto(f"{page_path.as_uri()}#{view}")
+            page.wait_for_selector(f".view-{view}:not([hidden])")
+            assert "Not known: this was made from the files alone" in page.inner_text(f".view-{view}"), view

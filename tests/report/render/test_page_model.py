@@ -14,6 +14,7 @@ import pytest
 
 import depyf
 from depyf.report.model import run
+from depyf.report.model.graph_pass import Pass
 from depyf.report.render.colours import colours_of_graphs
 
 SCRIPT = Path(depyf.__file__).parent / "report" / "render" / "web" / "script" / "model.js"
@@ -21,13 +22,17 @@ SCRIPT = Path(depyf.__file__).parent / "report" / "render" / "web" / "script" / 
 CLASSES = {
     "artifacts": run.Artifact,
     "breaks": run.GraphBreak,
+    "cache_lookups": run.CacheLookup,
     "compilations": run.Compilation,
+    "cudagraph_rerecords": run.CudaGraphRerecord,
     "cudagraph_skips": run.CudaGraphSkip,
     "fallbacks": run.Fallback,
     "findings": run.Finding,
     "functions": run.Function,
     "kernels": run.Kernel,
+    "passes": Pass,
     "phases": run.Phase,
+    "shapes": run.ShapeEvent,
     "recompiles": run.Recompile,
     "sources": run.Source,
     "GUARD": run.Guard,
@@ -61,7 +66,7 @@ def defaults_of(cls: Any) -> Dict[str, Any]:
 def test_these_are_all_lists_of_a_run() -> None:
     lists = {field.name for field in dataclasses.fields(run.Run) if "Tuple[" in str(field.type)}
     assert set(objects_in(SCRIPT.read_text(encoding="utf-8"))) == set(CLASSES)
-    assert lists - {"command", "notes", "failures"} == {name for name in CLASSES if name.islower()}
+    assert lists - {"command", "notes", "failures", "cache_settings"} == {name for name in CLASSES if name.islower()}
 
 
 @pytest.mark.parametrize("name", list(CLASSES))
@@ -89,14 +94,14 @@ def test_graphs_have_one_palette() -> None:
 def test_the_timeline_takes_more_phases_than_a_call_takes_arguments() -> None:
     program = """
         const VIEWS = [], el = (tag, more, ...inner) => ({ inner }), fill = () => {}, chip = el, seconds = String;
-        const grouped = (items, key) => new Map([[key(items[0]), items]]);
+        const grouped = (items, key) => new Map(items.length ? [[key(items[0]), items]] : []);
     """
     program += (SCRIPT.parent / "time.js").read_text()
     program += """
         const phase = (at) => ({ name: "p", start: at, seconds: 1, parent: null, compile_id: null, backward: false });
         const run = { phases: Array.from({ length: 200000 }, (_, at) => phase(at)), phaseWords: {} };
         for (const stretched of [false, true])
-          console.log(JSON.stringify(timeline(run, nested(run), { chosen: null, stretched, deepest: 5 }).inner[0]));
+          console.log(JSON.stringify(timeline(run, nested(run), { chosen: null, stretched, all: false }).inner[0]));
     """
     done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

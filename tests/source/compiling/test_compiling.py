@@ -1,4 +1,4 @@
-"""Code objects that stand in for a reference: names, variables and their order, flags, kinds of function, depth."""
+"""Code objects that replace a reference: names, variables and their order, flags, kinds of function, depth."""
 
 from __future__ import annotations
 import __future__
@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 from functions import codes_of, difference
 
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 from depyf.source.compiling.to_code import compile_like
 from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
@@ -25,7 +25,7 @@ def code_of(source: str, name: str, flags: int = 0) -> CodeType:
 
 
 def source_of(text: str, **names: str) -> SourceText:
-    return SourceText(text=text, tree=ast.parse(text), names=names)
+    return SourceText(text=text, names=names)
 
 
 def variables(code: CodeType) -> Dict[str, Tuple[str, ...]]:
@@ -224,7 +224,7 @@ def test_names_that_cannot_be_written_are_back_in_the_code_object() -> None:
         ("def f(x):\n    yield x\n", "not a generator"),
         ("def f(x):\n    return lambda: x\n", "cell variables"),
         ("def f(x):\n    x\n    nonlocal x\n", "does not compile"),
-        ("x = 1\n", "holds no function"),
+        ("x = 1\n", "has no function"),
     ],
 )
 def test_what_cannot_stand_in_is_refused_with_the_reason(text: str, reason: str) -> None:
@@ -268,8 +268,9 @@ def test_what_is_nested_too_deeply_for_the_parser_is_refused_in_words() -> None:
     expression: ast.expr = ast.Name(id="x", ctx=ast.Load())
     for _ in range(500):
         expression = ast.List(elts=[expression], ctx=ast.Load())
+    source = to_source(ast.Module(body=[ast.Expr(value=expression)], type_ignores=[]))
     with pytest.raises(DecompilationError, match="nested"):
-        to_source(ast.Module(body=[ast.Expr(value=expression)], type_ignores=[]))
+        compile_like(source, compile("x", "<original>", "exec"), "<again>")
 
 
 class _Fill(ast.NodeTransformer):

@@ -1,4 +1,4 @@
-"""Statements that stand for an expression become that expression."""
+"""Statements of a comprehension or lambda become its expression."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, List
 import pytest
 
 from depyf.source.definitions.comprehension import as_expression
-from depyf.source.printing.text import unparse
-from depyf.structure.structurer import Unstructured
+from depyf.source.printing.unparsing import unparse
+from depyf.structure.unstructured import Unstructured
 
 
 def statements(source: str) -> List[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Defaults and annotations of function objects are written when they mean the same, and mentioned when not."""
+"""Defaults and annotations of function objects are written when they have an expression, and mentioned when not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations: with them in front, what is left of a body in the bytecode compiles to the same operations."""
+"""Declarations: with them in front, the surviving statements of a body compile to the same operations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import List
 import pytest
 from functions import codes_of
 
-from depyf.bytecode.code import docstring
+from depyf.bytecode.code import docstring, parameter_names
+from depyf.decompiler import decompile_code
 from depyf.normal.lowering import lower
+from depyf.result import Verdict
 from depyf.source.definitions.scopes import declarations, local_names
 from depyf.source.printing.unparsing import unparse
-from depyf.source.signature import arguments, parameter_names
+from depyf.source.signature import arguments
 
 
 def code_of(source: str, name: str = "f") -> CodeType:
@@ -140,3 +142,25 @@ def test_defaults_and_annotations_stand_with_their_parameters() -> None:
 def test_more_defaults_than_parameters_are_an_error() -> None:
     with pytest.raises(ValueError, match="2 defaults for 1"):
         arguments(code_of("def f(a): pass"), [ast.Constant(1), ast.Constant(2)])
+
+
+MODULES_WITH_GLOBALS = {
+    "a function": "x = 1\n\ndef f():\n    global x\n    x = 2\nx",
+    "a method": "class C:\n    def f(self):\n        global x\n        x = 2\nx = 1\nx",
+    "a class": "x = 1\n\nclass C:\n    global x\n    x = 2",
+    "a walrus": "x = 1\n[(x := y) for y in z]\nx",
+    "a nested walrus": "[{(x := y) for y in z} for z in w]\nx",
+    "a walrus in a lambda": "global x\nx = 1\n[(lambda: (x := y)) for y in z]",
+    "the module alone": "global x\nx = 1\n\ndef f():\n    return x",
+    "some of them": "global x\nx = 1\ny = 2\n\ndef f():\n    global y\n    y = 3",
+    "a private name of a class": "global __x\n__x = 1\n\nclass C:\n    def f():\n        global __x\n        __x = 2",
+    "a private name": "__x = 1\n\ndef f():\n    global __x\n    __x = 2",
+}
+
+
+@pytest.mark.parametrize("name", MODULES_WITH_GLOBALS)
+def test_a_module_declares_only_what_nothing_in_it_makes_global(name: str) -> None:
+    source = MODULES_WITH_GLOBALS[name]
+    result = decompile_code(compile(source, "<test>", "exec", 0, True))
+    assert result.verdict is Verdict.EXACT, result.reason
+    assert ast.dump(ast.parse(result.source)) == ast.dump(ast.parse(source)), result.source

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
+from types import CodeType
 from typing import List
 
 import pytest
 
+from depyf.decompiler import decompile_code
 from depyf.source.passes.placed_release import delete_before, places_of, statements_of
 from depyf.source.passes.release import release
 
@@ -66,3 +69,59 @@ def test_statements_are_counted_in_the_order_of_the_text_however_deep_they_stand
     for _ in range(5000):
         deep = [ast.If(ast.Constant(True), [ast.Pass()], deep)]
     assert len(list(statements_of(ast.Module(deep, [])))) == 10_001
+
+
+LOOPS = {
+    "in a branch": """
+def f(a, b):
+    while a.a():
+        if b:
+            a = (b := (b := a.c())) or 0
+""",
+    "in inner loops and a with": """
+def f(a, b):
+    while a.a():
+        while b():
+            with a:
+                for x in b:
+                    a = (b := (b := a.c())) or 0
+""",
+    "before a finally": """
+def f(a, b):
+    while a.a():
+        try:
+            if a.b():
+                a = (b := (b := a.c())) or 0
+        finally:
+            b()
+""",
+    "before a clause": """
+def f(a, b):
+    while a.a():
+        try:
+            if a.b():
+                a = (b := (b := a.c())) or 0
+        except ValueError:
+            b()
+""",
+}
+if sys.version_info >= (3, 10):
+    LOOPS["in a case"] = """
+def f(a, b):
+    while True:
+        match a():
+            case 1:
+                a = (b := (b := a.c())) or 0
+                b.d()
+            case 2:
+                b()
+"""
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_one_that_an_earlier_iteration_may_have_bound_is_deleted_as_well(name: str) -> None:
+    """Two stores of one value to the same variable need a temporary."""
+    (code,) = (each for each in compile(LOOPS[name], "<test>", "exec").co_consts if isinstance(each, CodeType))
+    answer = decompile_code(code)
+    assert answer.verdict.proved, answer.reason
+    assert "del __temp_0" in answer.source

@@ -1,4 +1,4 @@
-"""Constants to text and back to the very same constant."""
+"""Constants to text and back to the same constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The looks of the text: f-strings, docstrings, blank lines, parentheses."""
+"""The layout of the text: f-strings, docstrings, blank lines, parentheses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depyf.result import DecompilationError
+from depyf.decompiler import decompile_code
+from depyf.errors import DecompilationError
+from depyf.source import source_text
 from depyf.source.printing.docstrings import triple_quoted
-from depyf.source.printing.text import to_source, to_text
+from depyf.source.printing.text import to_source
 from depyf.source.printing.unparsing import unparse
 
 
 def again(source: str) -> str:
     """``source`` through the printer; it must parse to the same tree."""
     tree = ast.parse(source)
-    text = to_text(tree)
+    text = to_source(tree).text
     assert ast.dump(ast.parse(text)) == ast.dump(tree)
     return text
 
@@ -117,7 +119,7 @@ def test_f_strings_that_use_up_the_quotes_are_printed_one_after_the_other() -> N
     for text in strings[:2]:
         values.append(ast.FormattedValue(value=ast.Constant(value=text), conversion=-1, format_spec=None))
     tree = ast.Module(body=[ast.Expr(value=ast.JoinedStr(values=values))], type_ignores=[])
-    text = to_text(tree)
+    text = to_source(tree).text
     assert eval(text) == "'\""
 
 
@@ -125,7 +127,7 @@ def test_a_format_that_cannot_be_written_is_refused() -> None:
     spec = ast.JoinedStr(values=[ast.Constant(value="{")])
     value = ast.FormattedValue(value=ast.Name(id="x", ctx=ast.Load()), conversion=-1, format_spec=spec)
     with pytest.raises(DecompilationError, match="format specification"):
-        to_text(ast.Module(body=[ast.Expr(value=ast.JoinedStr(values=[value]))], type_ignores=[]))
+        to_source(ast.Module(body=[ast.Expr(value=ast.JoinedStr(values=[value]))], type_ignores=[]))
 
 
 @given(st.text())
@@ -198,5 +200,15 @@ def test_parentheses_stand_where_they_are_needed(source: str, text: str) -> None
 def test_the_tree_that_is_printed_is_left_as_it_is() -> None:
     tree = ast.parse("class C:\n    def f(self):\n        'Doc'\n        return f'{x}', a and not b, -1, x in {1}")
     before = ast.dump(tree)
-    to_text(tree)
+    to_source(tree)
     assert ast.dump(tree) == before
+
+
+def test_a_module_is_decompiled_without_being_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compile("import a\n\ndef f(x):\n    return x or a\n", "m.py", "exec")
+    with monkeypatch.context() as patch:
+        patch.setattr(source_text, "parse", None)
+        result = decompile_code(code)
+        assert result.verdict.proved
+    assert [type(each).__name__ for each in result.tree.body] == ["Import", "FunctionDef"]
+    assert result.tree is result.tree

@@ -12,7 +12,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import safely
-from depyf.torch_trace.cudagraphs import SKIPPED
+from depyf.torch_trace.cudagraphs import SKIPPED, is_skip
 from depyf.torch_trace.events import Event
 
 _LOGGERS = ("__cudagraphs", "__perf_hints")
@@ -25,7 +25,7 @@ def watch_cudagraphs(receivers: Receivers) -> List[Undo]:
     @safely("noting skipped CUDA graphs")
     def note(record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if "skipping cudagraphs" not in message.lower():
+        if not is_skip(message):
             return
         event = Event(SKIPPED, current_compile_id(), 0, None, message, time.time())
         for session in receivers():

@@ -6,6 +6,7 @@ they look at the frames that called them.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import sysconfig
@@ -14,17 +15,19 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
+from depyf.diagnosis.break_advice import is_raised_limit
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.entries.decorated import shown_name
 from depyf.dynamo.hooks import compile_ids, frame_evaluation, frames, private_names, torch_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, call_before
-from depyf.dynamo.hooks.safely import describe, safely
+from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import StableNames
 from depyf.lazy_pattern import re_compile
+from depyf.messages import describe
 from depyf.own_package import FOLDER
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
@@ -60,7 +63,8 @@ class Fallbacks:
         ]
         undo: List[Undo] = []
         if private_names.ADD_SKIP_REASON.find() is None:
-            # What an older one gives up for a graph break, in a loop for example, it only tells between the lines.
+            # Older versions record the reasons of graph breaks that skip a frame (in a loop, for example) only in
+            # messages.
             undo += [listen(self._event), *supplement(self._event)]
             ends = frame_evaluation.watch_bytecode(self._has_code)
             undo += [] if ends is None else [ends]
@@ -72,16 +76,18 @@ class Fallbacks:
     @safely("noting an error that makes a frame fall back to eager")
     def _error(self, error: BaseException, code: CodeType, *args: object, **kwargs: object) -> None:
         self._noted.code = id(code)
+        if code.co_flags & inspect.CO_GENERATOR and not is_users(code):
+            return  # Dynamo compiles no generators, and nobody can change those of libraries
         reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
-            reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these says nothing
+            reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these is no reason
         for session in self._receivers():
             place = compile_ids.place_of(error)
             compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
             session.add(_record(session, code, cause, reason, compile_id, place, limit, frame_locals))
 
-    @safely("noting that Dynamo goes on behind a graph break")
+    @safely("noting that Dynamo continues after a graph break")
     def _has_code(self, original: CodeType, transformed: CodeType) -> None:
         self._broken.pop(compile_ids.current_compile_id(), None)
 
@@ -100,7 +106,7 @@ class Fallbacks:
     def _skip(self, reason: str, frame: DynamoFrame, *args: object, **kwargs: object) -> None:
         code = frame.f_code
         noted, self._noted.code = getattr(self._noted, "code", None), None
-        if noted == id(code):  # the error that caused it has been recorded, and says more
+        if noted == id(code):  # the error that caused it has been recorded, with more detail
             return
         if is_users(code) and not any(each in reason for each in _NEVER_TO_BE_COMPILED):
             for session in self._receivers():
@@ -108,7 +114,7 @@ class Fallbacks:
 
 
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
-    """What kind of error it is; the name of the limit where one was reached."""
+    """Return the kind of the error, and the name of the limit if one was reached."""
     soft = tuple(filter(None, (private_names.UNSUPPORTED.find(), private_names.USER_ERROR.find())))
     limit = _LIMIT.search(reason)
     first_line = reason.split("\n", 1)[0]
@@ -142,19 +148,19 @@ def _record(
 
 
 def is_users(code: CodeType) -> bool:
-    """Whether it is code of the program: not of the standard library, of torch or of depyf, and in a file."""
+    """Return whether it is code of the program: not of the standard library, torch or depyf, and in a file."""
     return is_users_file(code.co_filename)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_users_file(path: str) -> bool:
-    """Whether code of that file is code of the program."""
+    """Return whether code of that file is code of the program."""
     return not path.startswith(("<frozen", *_others_folders()))
 
 
 @functools.lru_cache(maxsize=None)
 def _others_folders() -> Tuple[str, ...]:
-    """The folders of torch and depyf, and the files and folders of the standard library."""
+    """Return the folders of torch and depyf, and the files and folders of the standard library."""
     library = sysconfig.get_paths()["stdlib"]
     packages = {"site-packages", "dist-packages"}
     names = sorted(set(os.listdir(library)) - packages) if os.path.isdir(library) else []
@@ -172,14 +178,22 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
     """
     noted = session.records(FrameSkipped)
     known = {frame.compile_id for frame in noted}
+    names: Dict[str, Dict[str, object]] = {}
+    """What metrics say of the function, by its number: those of a limit that is an error do not."""
     for event in session.events("compilation_metrics"):
-        if event.compile_id not in known and isinstance(event.meta, dict) and event.meta.get("co_name"):
-            if event.meta.get("has_guarded_code") is False:
-                noted.append(_from_metrics(event.compile_id, event.meta))
+        if isinstance(event.meta, dict):
+            name = {key: event.meta.get(key) for key in _NAMES}
+            name = names.setdefault((event.compile_id or "").rpartition("/")[0], name)
+            failed = event.meta.get("has_guarded_code") is False or is_raised_limit(str(event.meta.get("fail_type")))
+            if event.compile_id not in known and failed and name["co_name"]:
+                noted.append(_from_metrics(event.compile_id, {**event.meta, **name}))
     unique: Dict[Tuple[str, int, str, Cause, str], FrameSkipped] = {}
     for frame in noted:
         unique.setdefault((frame.filename, frame.first_line, frame.qualified_name, frame.cause, frame.reason), frame)
     return list(unique.values())
+
+
+_NAMES = ("co_name", "co_filename", "co_firstlineno")
 
 
 def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:

@@ -8,43 +8,39 @@ from __future__ import annotations
 
 import sys
 import weakref
-from dataclasses import replace
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from depyf import file_names
 from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.capture.what_runs import note_what_runs
+from depyf.dynamo.capture.what_runs import RUNS, note_what_runs
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
 from depyf.dynamo.hooks.interpreted import run_by_forward
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.store.names import stage_stem
+from depyf.quick_dataclass import replace
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.outlines import Forward, Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (
     AnyStage,
+    GraphText,
     NamedStage,
-    Outline,
     Stage,
-    forwards,
+    compiled_graph,
     graph_file,
-    outline_of,
     stage_of,
-    with_input_types,
+    with_status,
     without_imports,
 )
 
 if TYPE_CHECKING:
     import torch
-
-_PRINT_OPTIONS: Tuple[Mapping[str, Any], ...] = (
-    {"print_output": False, "include_stride": True, "include_device": True},
-    {"print_output": False},
-)
 
 
 class GraphModules:
@@ -79,7 +75,7 @@ class GraphModules:
                 self._made.setdefault(compile_id, []).append(weakref.ref(module))
 
     def alive(self, compile_id: str) -> List[torch.fx.GraphModule]:
-        """The modules made so far during this compilation that are alive."""
+        """Return the modules of this compilation so far that still exist."""
         with self._lock:
             made = list(self._made.get(compile_id, ()))
         return [module for module in (ref() for ref in made) if module is not None]
@@ -113,13 +109,29 @@ def write_graph(
     piece: str = "",
 ) -> GraphFile:
     """Write (or overwrite) one graph's file from its readable text and record it."""
-    of_piece = f", piece {piece}" if piece else ""
-    title = f"{stage.value} of {function}{of_piece}" + (f", compile id {compile_id}" if compile_id else "")
-    text = graph_file(session.stable.text(readable), title)
-    path = session.directory.write(file_names.graph_file(function, stage.value, index), text)
-    record = GraphFile(compile_id, function, stage, index, path, text, piece=piece)
-    session.add(record)
-    return record
+    file = GraphFile(compile_id, function, stage, index, None, "", piece=piece)
+    return _write(session, file, _text_of(session, file, readable))
+
+
+def _text_of(session: Session, file: GraphFile, readable: str) -> GraphText:
+    of_piece = f", piece {file.piece}" if file.piece else ""
+    title = f"{file.stage.value} of {file.function}{of_piece}"
+    if file.compile_id:
+        title += f", compile id {file.compile_id}"
+    return graph_file(session.stable.text(readable), title)
+
+
+def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
+    path = session.directory.write(file_names.graph_file(file.function, file.stage.value, file.index), made.text)
+    file = replace(file, path=path, text=made.text, runs=False)
+    if path is not None and _may_run(file):
+        session.graph_texts[path] = made
+    session.add(file)
+    return file
+
+
+def _may_run(file: GraphFile) -> bool:
+    return isinstance(file.stage, Stage) and file.stage.facts.may_run
 
 
 def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
@@ -130,6 +142,9 @@ def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gra
     """
     _run_from_files(session, compile_id, modules)
     note_what_runs(session, compile_id)
+    for file in session.graph_files(compile_id):
+        session.graph_texts.pop(file.path or "", None)
+    compiled_graph.cache_clear()
 
 
 def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
@@ -137,7 +152,7 @@ def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gr
         return
     if not session.records(KernelFile, compile_id):
         for file in session.graph_files(compile_id):
-            if isinstance(file.stage, Stage) and file.stage.facts.may_run and file.path is not None:
+            if _may_run(file) and file.path is not None:
                 _relocate_onto(session, file, modules)
         for module in modules:
             if _is_captured(module) and not _has_file(session, module):
@@ -149,18 +164,32 @@ def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gr
 
 
 def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.GraphModule]) -> None:
-    functions = list(forwards(file.text))
-    printed = [outline_of(function) for function in functions]
+    functions = forwards(file.text)
+    printed = [function.outline for function in functions]
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
     left = _not_relocated(session, candidates, file)
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole or file.stage is Stage.CAPTURED:
         return
     # Same graph, other bytecode: AOTAutograd's backends box the arguments. The file gets the code that runs.
-    readable = with_input_types(readable_text(whole[0]), functions)
-    file = write_graph(session, file.compile_id, file.function, file.stage, file.index, readable, file.piece)
+    made = _text_that_runs(session, file, whole[0], functions)
+    file = _write(session, file, replace(made, text=with_status(made.text, RUNS)))
     # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
     _not_relocated(session, candidates, file)
+
+
+def _text_that_runs(
+    session: Session, file: GraphFile, module: torch.fx.GraphModule, functions: Sequence[Forward]
+) -> GraphText:
+    """Return the text of a file with the arguments of ``module``. To print the graph again takes twice as long."""
+    _, keyword, graph = file.text.partition("\nclass ")
+    readable = boxed(f"class {graph}", module.code) if keyword else None
+    forward = vars(type(module)).get("forward")
+    if readable is not None and isinstance(forward, FunctionType):
+        made = _text_of(session, file, with_input_types(readable, functions))
+        if made.code is not None and SourceFile(made.code, "").relocated(forward.__code__) is not None:
+            return made
+    return _text_of(session, file, with_input_types(readable_text(module), functions))
 
 
 def _is_outline_of(module: torch.fx.GraphModule, printed: Outline) -> bool:
@@ -177,7 +206,11 @@ def _not_relocated(
     """Make each module whose bytecode is in ``file`` run from there, if stepping is on; return the others."""
     if file.path is None or not modules:
         return modules
-    source = SourceFile(without_imports(file.text), file.path)
+    made = session.graph_texts.get(file.path)
+    if made is None or made.code is None:
+        source = SourceFile(without_imports(file.text), file.path)
+    else:
+        source = SourceFile(made.code, file.path, made.above)
     left = [module for module in modules if not _relocate(session, module, source)]
     if len(left) < len(modules):
         session.add(replace(file, runs=True))
@@ -200,7 +233,7 @@ def _relocate(session: Session, module: torch.fx.GraphModule, source: SourceFile
 
 
 def _is_captured(module: torch.fx.GraphModule) -> bool:
-    """Whether Dynamo made this module to hand it to the backend; up to 2.6 it does not say in which compilation."""
+    """Return whether Dynamo made this module for the backend; up to 2.6 it does not record its compilation."""
     return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
 
 
@@ -215,13 +248,3 @@ def _dump_module(session: Session, compile_id: str, module: torch.fx.GraphModule
     function = session.function_name(compile_id)
     index = session.directory.take_number(f"{function}.{stage.value}")
     _not_relocated(session, [module], write_graph(session, compile_id, function, stage, index, readable_text(module)))
-
-
-def readable_text(module: torch.fx.GraphModule) -> str:
-    """The graph of a graph module, as torch shows it."""
-    for options in _PRINT_OPTIONS:
-        try:
-            return str(module.print_readable(**options))
-        except TypeError:  # an older torch without these options
-            continue
-    return str(module.code)

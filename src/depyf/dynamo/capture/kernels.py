@@ -11,6 +11,7 @@ from typing import Callable, Optional
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
+from depyf.dynamo.capture.launches import note_module
 from depyf.dynamo.capture.records import GeneratedLines, KernelFile
 from depyf.dynamo.capture.relocate import distinguished
 from depyf.dynamo.capture.session import Receivers
@@ -47,17 +48,19 @@ def watch_kernels(receivers: Receivers) -> Optional[Undo]:
 
 
 def loading_copies(original: Loader, receivers: Receivers) -> Loader:
-    """``original(key, path, ...)`` with ``path`` replaced by that of a copy in the dump directory."""
+    """Return ``original(key, path, ...)`` with ``path`` replaced by that of a copy in the dump directory."""
 
     @functools.wraps(original)
     def load_by_key_path(key: str, path: str, *args: object, **kwargs: object) -> object:
         copy = _copied(receivers, path)
         if copy is None:
             module = original(key, path, *args, **kwargs)
+            note_module(path, module)
             _note_lines(receivers, path)  # where no session wants to step, it runs from there
             return module
         try:
             module = original(key, copy, *args, **kwargs)
+            note_module(copy, module)
             _distinguish(module, copy)
             _note_lines(receivers, copy)
             return module
@@ -115,10 +118,8 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
 
 
 def text_of_copy(generated: str, status: str) -> str:
-    """The text of the copy of a wrapper module, with ``status`` as a comment.
-
-    Line numbers do not change: torch refers to them.
-    """
+    """Return the text of the copy of a wrapper module, with ``status`` as a comment. Line numbers do not change: torch
+    refers to them."""
     text = _CACHE_PATH_COMMENT.sub(r"\1 in Inductor's cache", generated)
     first, newline, rest = text.partition("\n")
     if first.startswith("#"):

@@ -10,7 +10,8 @@ LineOf = Callable[[int], int]
 
 
 def with_lines(code: CodeType, filename: str, line_of: LineOf) -> CodeType:
-    """``code`` with each instruction located in ``filename`` at ``line_of(offset)``. Nested code is left as it is."""
+    """Return ``code`` with each instruction located in ``filename`` at ``line_of(offset)``. Nested code is left as it
+    is."""
     if hasattr(code, "co_exceptiontable"):
         table = _location_table(code, line_of)
         return code.replace(co_filename=filename, co_firstlineno=1, co_linetable=table)
@@ -22,7 +23,7 @@ def with_lines(code: CodeType, filename: str, line_of: LineOf) -> CodeType:
 
 
 def _runs(code: CodeType, line_of: LineOf) -> Iterator[Tuple[int, int, int]]:
-    """``(start, end, line)`` of each longest run of code units on one line, offsets in bytes."""
+    """Yield ``(start, end, line)`` of each longest run of code units on one line, offsets in bytes."""
     start, size = 0, len(code.co_code)
     while start < size:
         line, end = line_of(start), start + 2
@@ -33,7 +34,7 @@ def _runs(code: CodeType, line_of: LineOf) -> Iterator[Tuple[int, int, int]]:
 
 
 def _location_table(code: CodeType, line_of: LineOf) -> bytes:
-    """The table of 3.11 and later (CPython's Objects/locations.md): entries of kind 13, a line without columns."""
+    """Return the table of 3.11 and later (CPython's Objects/locations.md): entries of kind 13, without columns."""
     table, current = bytearray(), 1
     for start, end, line in _runs(code, line_of):
         for unit in range(start, end, 16):
@@ -55,7 +56,7 @@ def _signed_varint(number: int) -> bytes:
 
 
 def _range_table(code: CodeType, line_of: LineOf) -> bytes:
-    """The table of 3.10 (PEP 626): pairs of a length in bytes (at most 254) and a signed line difference."""
+    """Return the table of 3.10 (PEP 626): pairs of a length in bytes (at most 254) and a signed line difference."""
     table, current = bytearray(), 1
     for start, end, line in _runs(code, line_of):
         delta, length = line - current, end - start
@@ -72,7 +73,7 @@ def _range_table(code: CodeType, line_of: LineOf) -> bytes:
 
 
 def _lnotab(code: CodeType, line_of: LineOf) -> bytes:
-    """The table of 3.8 and 3.9 (CPython's Objects/lnotab_notes.txt): pairs of offset and signed line difference."""
+    """Return the table of 3.8 and 3.9 (CPython's Objects/lnotab_notes.txt): pairs of offset and line difference."""
     table, current, offset = bytearray(), 1, 0
     for start, _, line in _runs(code, line_of):
         gap, delta = start - offset, line - current

@@ -11,6 +11,7 @@ from typing import Dict, Mapping, Sequence
 
 from depyf.dynamo.capture.line_table import with_lines
 from depyf.dynamo.store.names import StableNames
+from depyf.messages import cut
 from depyf.quick_dataclass import dataclass
 
 _PLAIN = frozenset({int, str, float, bytes, bool, complex, type(None), type(Ellipsis)})
@@ -25,7 +26,7 @@ class Listing:
 
 
 def listing_of(code: CodeType, header: Sequence[str], stable: StableNames) -> Listing:
-    """The listing of ``code`` (not of code nested in it) under ``header``, lines that are written as comments."""
+    """Return the listing of ``code`` (nested code excluded) under ``header``, lines that are written as comments."""
     out = [f"# {line}".rstrip() for line in header]
     lines: Dict[int, int] = {}
     for instruction in dis.get_instructions(_printable(code)):
@@ -38,7 +39,7 @@ def listing_of(code: CodeType, header: Sequence[str], stable: StableNames) -> Li
 
 
 def running_from(code: CodeType, listing: Listing, path: str) -> CodeType:
-    """``code`` with its lines pointing into the listing, which is (to be) stored at ``path``."""
+    """Return ``code`` with its lines pointing into the listing, which is (to be) stored at ``path``."""
     line_at: Dict[int, int] = {}
     line = 1
     for offset in range(0, len(code.co_code), 2):
@@ -64,5 +65,4 @@ def _described(const: object) -> object:
 
 
 def _shortened(argument: str, limit: int = 160) -> str:
-    one_line = argument.replace("\n", "\\n")
-    return one_line if len(one_line) <= limit else one_line[: limit - 3] + "..."
+    return cut(argument.replace("\n", "\\n"), limit)

@@ -6,24 +6,21 @@ Dynamo looks up its callback in each call of either. A dump in which nothing was
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import sys
-from types import CodeType, FrameType, FunctionType
-from typing import Collection, List, Optional, Sequence
+import weakref
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Dict, List, Mapping, Optional, Sequence
 
-from depyf.dynamo.capture.fallbacks import is_users, is_users_file
-from depyf.dynamo.capture.records import (
-    EarlierFunction,
-    FrameSkipped,
-    GraphFile,
-    Incomplete,
-    KernelFile,
-    TransformedCode,
-)
+from depyf.diagnosis.break_advice import described_error_in_line
+from depyf.dynamo.capture.fallbacks import fallbacks, is_users, is_users_file
+from depyf.dynamo.capture.records import Cause, EarlierFunction, GraphFile, Incomplete, KernelFile, TransformedCode
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
+from depyf.messages import listed
 
 _NAMED = 3
 """How many functions are named, with the reason why they are not compiled."""
@@ -40,6 +37,9 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         return None
     config: object = private_names.DYNAMO_CONFIG.find()
     open_ = True
+    calls = itertools.count()
+    others: Dict[int, weakref.ref[CodeType]] = {}
+    """The functions that are not the program's, by the ids of their code: each call of a graph comes here."""
 
     @safely("noting that a call runs as plain Python")
     def note(callback: object, frame: FrameType) -> None:
@@ -51,6 +51,8 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         elif code is not None and _is_the_programs(code, receivers()):
             why = "torch.compiler.disable keeps Dynamo out"
         else:
+            if type(code) is CodeType and len(others) < _MOST_OTHERS:
+                others[id(code)] = weakref.ref(code)
             return
         for session in receivers():
             session.plain_calls.setdefault(why, {}).setdefault(name)
@@ -61,9 +63,10 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
                 frame = sys._getframe(1)
-                if callback is not None or not _is_of_others(frame.f_locals.get("fn")):
+                if callback is not None or not _is_of_others(frame.f_locals.get("fn"), others):
                     note(callback, frame)
-            elif getattr(config, "disable", False):
+            # It matters where nothing is compiled, and reading the setting takes as long as all the rest.
+            elif _is_a_sample(next(calls)) and getattr(config, "disable", False):
                 for session in receivers():
                     session.plain_calls.setdefault(_DISABLED, {})
         return answer
@@ -77,11 +80,27 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     return registered(end)
 
 
-def _is_of_others(function: object) -> bool:
-    """Return whether it is clearly a library function, as nearly all of the thousands of calls with Dynamo disabled
-    are. This can't fail, and runs no code of the program.
+_AT_FIRST, _EACH = 100, 16
+"""The setting is read in so many calls at first, and later in one of so many."""
+
+_MOST_OTHERS = 10_000
+
+
+def _is_a_sample(number: int) -> bool:
+    return number < _AT_FIRST or number % _EACH == 0
+
+
+def _is_of_others(function: object, others: Mapping[int, weakref.ref[CodeType]]) -> bool:
+    """Return whether it is clearly a library function, or one of ``others``, as nearly all of the thousands of calls
+    with Dynamo disabled are. This can't fail, and runs no code of the program.
     """
-    return type(function) is FunctionType and not is_users_file(function.__code__.co_filename)
+    if type(function) is MethodType:
+        function = function.__func__
+    if type(function) is not FunctionType:
+        return False
+    code = function.__code__
+    known = others.get(id(code))
+    return (known is not None and known() is code) or not is_users_file(code.co_filename)
 
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:
@@ -103,7 +122,9 @@ def note_settings(session: Session) -> None:
 
 def plain_calls_text(session: Session) -> List[str]:
     """Return what the program ran eagerly, a line each."""
-    return [f"{why}: {_listed(names)} ran as plain Python" for why, names in session.plain_calls.items() if names]
+    return [
+        f"{why}: {listed(names, _NAMED)} ran as plain Python" for why, names in session.plain_calls.items() if names
+    ]
 
 
 def why_empty(session: Session) -> str:
@@ -111,10 +132,14 @@ def why_empty(session: Session) -> str:
     made = (TransformedCode, GraphFile, KernelFile, EarlierFunction, Incomplete)
     if any(session.records(kind) for kind in made) or session.ran or has_failed(session.directory.path):
         return ""
-    reasons = [f"{why}{f' ({_listed(names)})' if names else ''}" for why, names in session.plain_calls.items()]
-    skipped = dict.fromkeys(frame.qualified_name for frame in session.records(FrameSkipped))
+    reasons = [f"{why}{f' ({listed(names, _NAMED)})' if names else ''}" for why, names in session.plain_calls.items()]
+    found = fallbacks(session)
+    for frame in found:
+        if frame.cause is Cause.RAISED:
+            reasons.append(f"compiling {frame.qualified_name} raised {described_error_in_line(frame.reason)}")
+    skipped = dict.fromkeys(frame.qualified_name for frame in found if frame.cause is not Cause.RAISED)
     if skipped:
-        reasons.append(f"Dynamo looked at {_listed(skipped)} and compiled nothing of it (eager_fallbacks_*.txt)")
+        reasons.append(f"Dynamo looked at {listed(skipped, _NAMED)} and compiled nothing of it (eager_fallbacks_*.txt)")
     return f"{NOTHING}: " + ("; ".join(reasons) or _NOT_CALLED)
 
 
@@ -124,8 +149,3 @@ _NOT_CALLED = (
     "no function that torch.compile has made was called, or none that Dynamo was let into (torch.compile(disable=True) "
     "compiles nothing, and a frame in which Dynamo found nothing is not tried again)"
 )
-
-
-def _listed(names: Collection[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(list(names)[:_NAMED]) + more

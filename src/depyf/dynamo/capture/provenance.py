@@ -13,7 +13,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.provenance import kernel_launches_event, node_in, node_stacks_event
+from depyf.torch_trace.provenance import ModuleChain, kernel_launches_event, node_in, node_stacks_event
 from depyf.torch_trace.stages import stage_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LaunchNotes:
 
 
 def _origins(nodes: object) -> Iterator[torch.fx.Node]:
-    """The graph nodes that these nodes of Inductor's stand for, in the order of the graph."""
+    """Yield the graph nodes that these nodes of Inductor compute, in the order of the graph."""
     one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
     found: Dict[torch.fx.Node, None] = {} if one is None else {one: None}
     for each in nodes if isinstance(nodes, (list, tuple)) else [nodes] if one is None else []:
@@ -99,11 +99,27 @@ class Provenance:
         if module is None:
             return None
         traces = {node.name: node.meta.get("stack_trace") for node in module.graph.nodes}
-        return node_stacks_event(event, stage.value, {name: trace for name, trace in traces.items() if trace})
+        modules = {node.name: _modules_of(node) for node in module.graph.nodes if node.op not in _NO_OPERATION}
+        found = {name: trace for name, trace in traces.items() if trace}
+        return node_stacks_event(event, stage.value, found, modules)
+
+
+_NO_OPERATION = ("placeholder", "output", "get_attr")
+
+
+def _modules_of(node: torch.fx.Node) -> ModuleChain:
+    """Return the modules in which a node was called; those of a node of the backward are its forward's."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    entries = stack.values() if isinstance(stack, dict) else ()
+    return tuple(
+        (str(entry[0]), str(getattr(entry[1], "__name__", entry[1])))
+        for entry in entries
+        if isinstance(entry, tuple) and len(entry) == 2
+    )
 
 
 def _module_of(text: str, modules: Sequence[torch.fx.GraphModule]) -> Optional[torch.fx.GraphModule]:
-    """The graph module that was printed as ``text``: it has the same nodes."""
+    """Return the graph module that was printed as ``text``: it has the same nodes."""
     printed: Set[str] = {name for name in map(node_in, text.splitlines()) if name is not None}
     best, most = None, 0
     for module in reversed(modules):

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from depyf.quick_dataclass import dataclass
+from depyf.report.model import counts
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage
 
@@ -80,16 +81,56 @@ class KernelFile:
 
 
 @dataclass(frozen=True)
+class PassEntry:
+    """A pass that changed a graph, with the numbers of nodes before and after it; ``first`` and ``last`` are the lines
+    of the difference in the file. ``within`` are the passes that called it, the outermost first.
+    """
+
+    group: str
+    name: str
+    function: str
+    within: Tuple[str, ...]
+    nodes_before: int
+    nodes_after: int
+    first: int
+    last: int
+    sizes: Tuple[str, ...] = ()
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class PassesFile:
+    """What the passes over the graphs of one compilation changed, in order."""
+
+    compile_id: Optional[str]
+    function: str
+    index: int
+    path: Optional[str]
+    text: str = field(repr=False)
+    entries: Tuple[PassEntry, ...] = ()
+    piece: str = ""
+
+
+@dataclass(frozen=True)
+class PassesRan:
+    """How many passes ran over the graphs of a compilation, whether they changed something or not."""
+
+    compile_id: Optional[str]
+    count: int
+
+
+@dataclass(frozen=True)
 class TransformedCode:
     """One code object that Dynamo produced.
 
-    ``function`` is the name of the user's function (or of the resume function) that it stands for, ``index`` counts
+    ``function`` is the name of the user's function (or of the resume function) that it replaces, ``index`` counts
     the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
     decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
     Dynamo's. ``verdict`` is that of the decompilation, or ``failed``, with the ``reason`` where that
     needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
     compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
     first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
+    ``resume_lines`` are the user's lines at which they go on, by the same name: of one branch, each side has its own.
     ``lines`` are lines of ``text`` that are still lines of the user's function. ``runs`` says whether it runs from the
     file at ``path``.
     """
@@ -113,6 +154,7 @@ class TransformedCode:
     resumes: Mapping[str, Tuple[str, str, int, int]] = field(default_factory=dict)
     identity: int = 0
     lines: Mapping[int, int] = field(default_factory=dict, repr=False)
+    resume_lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     runs: bool = True
 
 
@@ -131,11 +173,11 @@ class EarlierFunction:
 class Cause(enum.Enum):
     """Why a frame runs as plain Python; the value is the words for it."""
 
-    LIMIT = "recompile limit reached"
-    GRAPH_BREAK = "graph break that Dynamo can't go on from"
-    ERROR = "error while compiling, suppressed"
-    RAISED = "error while compiling, raised into the program"
-    SKIPPED = "skipped"
+    LIMIT = counts.LIMIT
+    GRAPH_BREAK = counts.GRAPH_BREAK
+    ERROR = counts.SUPPRESSED
+    RAISED = counts.RAISED
+    SKIPPED = counts.SKIPPED
 
 
 @dataclass(frozen=True)
@@ -206,6 +248,8 @@ Record = Union[
     GraphFile,
     WrapperFile,
     KernelFile,
+    PassesFile,
+    PassesRan,
     TransformedCode,
     EarlierFunction,
     FrameSkipped,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import inspect
 from types import CodeType
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Union
 
+from depyf.bytecode.code import nested_codes
 from depyf.bytecode.nesting import names_of
-from depyf.dynamo.hooks.nested_code import name_fields, nested_codes
+from depyf.dynamo.hooks.nested_code import name_fields
 
 _LINE_FIELDS = ("co_filename", "co_firstlineno", "co_linetable")
 _OLD_LINE_FIELDS = ("co_filename", "co_firstlineno", "co_lnotab")
@@ -22,15 +23,18 @@ _MARK = "depyf: runs from "
 class SourceFile:
     """The code objects that the text of one file compiles to."""
 
-    def __init__(self, text: str, path: str) -> None:
-        """Compile ``text`` as the file ``path``; raises ``SyntaxError`` (or ``ValueError``) when it is not Python."""
-        module = compile(text, path, "exec", dont_inherit=True)
+    def __init__(self, source: Union[str, CodeType], path: str, above: int = 0) -> None:
+        """Compile the text ``source`` as the file ``path``; raises ``SyntaxError`` (or ``ValueError``) when it is not
+        Python. Or take what it compiles to without so many lines ``above``.
+        """
+        compiled = compile(source, path, "exec", dont_inherit=True) if isinstance(source, str) else source
+        module = in_file(compiled, path, above)
         self._codes: Dict[bytes, List[CodeType]] = {}
         for code in nested_codes(module):
             self._codes.setdefault(code.co_code, []).append(code)
 
     def relocated(self, code: CodeType) -> Optional[CodeType]:
-        """``code`` as it is, but located in this file; ``None`` when the file holds no such code."""
+        """Return ``code`` located in this file, ``None`` if the file holds no such code."""
         code = _unmarked(code)
         for candidate in self._codes.get(code.co_code, ()):
             moved = _moved_onto(code, candidate)
@@ -39,23 +43,23 @@ class SourceFile:
         return None
 
 
-def in_file(code: CodeType, path: str) -> CodeType:
-    """``code``, and what is nested in it and comes from the same file, as if that file were at ``path``."""
-    if code.co_filename == path:
+def in_file(code: CodeType, path: str, above: int = 0) -> CodeType:
+    """Return ``code``, and nested code from the same file, as if that file were at ``path`` and had so many lines more
+    ``above``.
+    """
+    if code.co_filename == path and not above:
         return code
     consts = tuple(
-        in_file(const, path) if isinstance(const, CodeType) and const.co_filename == code.co_filename else const
+        in_file(const, path, above) if isinstance(const, CodeType) and const.co_filename == code.co_filename else const
         for const in code.co_consts
     )
-    return code.replace(co_filename=path, co_consts=consts)
+    return code.replace(co_filename=path, co_consts=consts, co_firstlineno=code.co_firstlineno + above)
 
 
 def distinguished(code: CodeType) -> CodeType:
-    """``code`` with the name of its file as one more constant, which nothing reads; nested code likewise.
-
-    Code objects that differ only in their file are equal, and debugpy caches by code object where there are no
-    breakpoints: it would not stop in the second of two equal graphs.
-    """
+    """Return ``code`` with the name of its file as one more constant, which nothing reads; nested code likewise. Code
+    objects that differ only in their file are equal, and debugpy caches by code object where there are no breakpoints:
+    it would not stop in the second of two equal graphs."""
     consts = tuple(
         distinguished(const) if isinstance(const, CodeType) else const for const in _unmarked(code).co_consts
     )
@@ -63,7 +67,7 @@ def distinguished(code: CodeType) -> CodeType:
 
 
 def _unmarked(code: CodeType) -> CodeType:
-    """``code`` as it was before ``distinguished``."""
+    """Return ``code`` as it was before ``distinguished``."""
     consts = code.co_consts
     if consts and consts[-1] == _MARK + code.co_filename:
         consts = consts[:-1]
@@ -71,7 +75,7 @@ def _unmarked(code: CodeType) -> CodeType:
 
 
 def _moved_onto(code: CodeType, place: CodeType) -> Optional[CodeType]:
-    """``code`` with the lines of ``place``, or ``None`` if the two differ in more than lines and file names."""
+    """Return ``code`` with the lines of ``place``, or ``None`` if the two differ in more than lines and file names."""
     if len(code.co_consts) != len(place.co_consts):
         return None
     names, place_names = names_of(code).nested.values(), names_of(place).nested.values()
@@ -105,8 +109,7 @@ def _lines_of(code: CodeType) -> Dict[str, Any]:
 
 
 def _flags_towards(code: CodeType, place: CodeType) -> int:
-    """The flags of ``code``; those that change nothing that runs as ``place`` has them: future annotations (what they
-    change shows in the bytecode), and that it stands in a class (3.14).
-    """
+    """Return the flags of ``code``, but those without effect at run time from ``place``: future annotations (their
+    effect is in the bytecode), and whether it is in a class (3.14)."""
     free = annotations.compiler_flag | getattr(inspect, "CO_METHOD", 0)
     return code.co_flags & ~free | place.co_flags & free

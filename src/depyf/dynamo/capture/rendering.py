@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dis
+import weakref
 from dataclasses import field
 from types import CodeType
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Dict, Mapping, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
+from depyf.dynamo.capture.equal_code import EqualCode, Recalled
 from depyf.dynamo.capture.listing import listing_of, running_from
 from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import compile_ids, frames, nested_code
-from depyf.dynamo.hooks.safely import describe, report_failure
+from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.dynamo.store.names import StableNames, rename
+from depyf.errors import DecompilationError
+from depyf.hints import Hints
+from depyf.messages import describe
 from depyf.quick_dataclass import dataclass
-from depyf.result import Decompilation, DecompilationError, Hints, Verdict
+from depyf.result import Decompilation, Verdict
 
 FAILED = "failed"
 """Replaces the verdict if there is no source at all."""
@@ -29,11 +34,9 @@ _VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORD
 
 @dataclass(frozen=True)
 class Rendering:
-    """``code`` runs from a file that holds ``text``.
-
-    ``source`` is the decompiled source (None if there is none), ``proved`` whether ``code`` was compiled from it; if
-    not, ``code`` is the original bytecode and ``text`` its listing. ``reason`` says why it is not proved.
-    """
+    """``code`` runs from a file that holds ``text``. ``source`` is the decompiled source (None if there is none),
+    ``proved`` whether ``code`` was compiled from it; if not, ``code`` is the original bytecode and ``text`` its
+    listing. ``reason`` is why it is not proved."""
 
     text: str
     code: CodeType
@@ -61,17 +64,16 @@ def render(
 ) -> Rendering:
     """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
 
-    ``graph_outputs`` says how many outputs the compiled graphs have, by their stable names. ``earlier`` is the compile
-    id of code that was compiled before anybody captured: what runs stays as it is. With ``runs=False`` it does so, too,
-    and the text says it.
+    ``graph_outputs`` has the number of outputs of the compiled graphs, by their stable names. ``earlier`` is the
+    compile id of code that was compiled before any capture: the code that runs is not replaced. With ``runs=False``
+    neither, and the text states it.
     """
     compile_id = earlier or str(compile_ids.current_compile_id())
     readable, real_names = stable.code(transformed)
-    readable = readable.replace(co_name=name)  # transformed code of a lambda is no lambda: it holds statements
+    readable = readable.replace(co_name=name)  # transformed code of a lambda needs a ``def``: it holds statements
     hints = hints_for(readable, original, real_names, frames.frame_globals(original), graph_outputs or {})
-    decompilation, reason = _decompile(readable, name, hints)
+    decompilation, code, reason = _decompiled(readable, name, hints, path, _equal.setdefault(stable, EqualCode()))
     if decompilation is not None and decompilation.verdict.code_proved:
-        code, reason = _compile(decompilation, readable, path)
         code = code and rename(code, real_names).replace(**nested_code.name_fields(transformed))
         code = code and with_own_functions(code, transformed)
         if code is not None and not same_interface(code, original):
@@ -104,10 +106,8 @@ def _which_runs(earlier: Optional[str], *, runs: bool) -> str:
 
 
 def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int, int]:
-    """Of lines of a text, by the offset of what they stand for, those that have a line of the user's.
-
-    Dynamo leaves the line numbers on the instructions that it takes over; what it adds has that of the ``def``.
-    """
+    """Return the user's line of each line of a text that has one; ``line_at`` has the text's lines by offset. Dynamo
+    leaves the line numbers on the instructions that it takes over; what it adds has that of the ``def``."""
     starts = dis.findlinestarts(transformed)
     found: Dict[int, int] = {}
     for offset, line in starts:
@@ -117,14 +117,14 @@ def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int,
 
 
 def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
-    """Whose code it is, as a comment."""
+    """Return a comment that names the origin of the code."""
     qualified_name = nested_code.qualified_name(original)
     place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
     return f"# from {' '.join(place.split())}, compile id {compile_id}"
 
 
 def _with_stable_head(source: str, stable: StableNames) -> str:
-    """``source`` with stable names in the comment at its head, which describes any objects."""
+    """Return ``source`` with stable names in the comment at its head, which describes any objects."""
     lines = source.split("\n")
     for number, line in enumerate(lines):
         if not line.startswith("#"):
@@ -152,12 +152,12 @@ def with_own_functions(code: CodeType, transformed: CodeType) -> CodeType:
 
 
 def _function_key(code: CodeType) -> Tuple[object, ...]:
-    """Code objects with the same key are interchangeable where a function is made from one."""
+    """Return the key of code: with equal keys, either can be the code of a function."""
     return (code.co_name, code.co_freevars, _arguments(code))
 
 
 def same_interface(code: CodeType, original: CodeType) -> bool:
-    """Whether Dynamo accepts ``code`` for ``original``: the same arguments, free variables and cell variables."""
+    """Return whether Dynamo accepts ``code`` for ``original``: equal arguments, free variables and cell variables."""
     return (
         _arguments(code) == _arguments(original)
         and code.co_freevars == original.co_freevars
@@ -172,10 +172,30 @@ def _arguments(code: CodeType) -> Tuple[object, ...]:
     return (counts, code.co_varnames[:total])
 
 
+_equal: weakref.WeakKeyDictionary[StableNames, EqualCode] = weakref.WeakKeyDictionary()
+"""What each session has decompiled, by its names."""
+
+
+def _decompiled(
+    code: CodeType, name: str, hints: Hints, path: str, equal: EqualCode
+) -> Tuple[Union[Decompilation, Recalled, None], Optional[CodeType], str]:
+    """Return the decompilation, its code in the file ``path`` if it is proved, and the reason if one is missing."""
+    recalled = safely("looking for an equal transformed code object")(equal.recall)(code, name, hints, path)
+    if recalled is not None:
+        return recalled, recalled.code, ""
+    decompilation, reason = _decompile(code, name, hints)
+    if decompilation is None or not decompilation.verdict.code_proved:
+        return decompilation, None, reason
+    compiled, reason = _compile(decompilation, code, path)
+    if compiled is not None:
+        safely("remembering a transformed code object")(equal.keep)(name, hints, decompilation, compiled)
+    return decompilation, compiled, reason
+
+
 def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decompilation], str]:
-    """The decompilation and why it is not proved; None and why there is none."""
+    """Return the decompilation and why it is not proved; None and why there is none."""
     try:
-        decompilation = decompile_code(code, name=name, hints=hints)
+        decompilation = decompile_code(code, name=name, hints=hints, list_assumptions=False)
     except DecompilationError as error:
         return None, str(error)
     except synchronous() as error:  # a bug of the decompiler must not break the user's compilation

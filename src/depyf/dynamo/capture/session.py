@@ -12,7 +12,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
 from depyf.torch_trace.events import Event, without_bulk
-from depyf.torch_trace.stages import AnyStage
+from depyf.torch_trace.stages import AnyStage, GraphText
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +41,8 @@ class Session:
         """Whether code runs from the files of the dump; False leaves it where PyTorch has put it."""
         self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
         """Graph modules that have a file and do not run from it."""
+        self.graph_texts: Dict[str, GraphText] = {}
+        """What graph files compile to, by path, until the compilation ends."""
         self.stable = StableNames()
         self._lock = Lock()
         self._records: List[Record] = []
@@ -66,13 +68,17 @@ class Session:
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 
     def add(self, record: Record) -> None:
-        with self._lock:
-            self._append(without_bulk(record) if isinstance(record, Event) else record)
-            if isinstance(record, CompiledFunction):
-                self._names[record.compile_id] = record
         if isinstance(record, Event):
+            kept = record if record.text is None else without_bulk(record)
+            with self._lock:
+                self._append(kept)
             for watch in self._watchers:
                 watch(record)
+            return
+        with self._lock:
+            self._append(record)
+            if isinstance(record, CompiledFunction):
+                self._names[record.compile_id] = record
 
     def wants(self, compile_id: Optional[str]) -> bool:
         """Return whether this compilation, which may be the one that runs, is to be recorded."""
@@ -100,14 +106,14 @@ class Session:
             self._kernels.setdefault(record.function, []).append(record)
 
     def records(self, kind: Type[R], compile_id: Optional[str] = None) -> List[R]:
-        """The records of one kind in the order of their arrival, optionally those of one compile id."""
+        """Return the records of one kind in the order of their arrival, optionally those of one compile id."""
         with self._lock:
             if compile_id is None:
                 return list(self._by_kind.get(kind, ()))
             return [record for record in self._by_compile_id.get(compile_id, ()) if isinstance(record, kind)]
 
     def all_records(self) -> List[Record]:
-        """All of them, in the order of their arrival."""
+        """Return all records in the order of their arrival."""
         with self._lock:
             return list(self._records)
 
@@ -116,7 +122,7 @@ class Session:
         return len(self._records)
 
     def times_run(self, record: TransformedCode) -> Optional[int]:
-        """How often this transformed code has run in the session; None when it is gone."""
+        """Return how often this transformed code has run in the session, ``None`` if it was deleted."""
         code = record.running_code()
         ran = None if code is None else self.ran.get(id(code))
         if not self.runs_are_known:  # too many between two compilations for all of them to be counted
@@ -126,23 +132,23 @@ class Session:
         return int(ran[1])
 
     def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
-        """The compiled function whose graph this compilation is making or made last."""
+        """Return the compiled function whose graph this compilation is making or made last."""
         with self._lock:
             return self._names.get(compile_id)
 
     def function_name(self, compile_id: Optional[str]) -> str:
-        """The prefix of this compilation's files: ``__compiled_fn_<id>``, or words if there is no name."""
+        """Return the prefix of this compilation's files: ``__compiled_fn_<id>``, or words if there is no name."""
         named = self.compiled_function(compile_id)
         if named is not None:
             return named.stable_name
         return NO_NAME if compile_id is None else "compile_" + compile_id.replace("/", "_").replace("!", "a")
 
     def codes_that_ran(self) -> List[CodeType]:
-        """The transformed code that has run and is alive, in the order of the first runs."""
+        """Return the transformed code that has run and still exists, in the order of the first runs."""
         return [code for code in (ran[0]() for ran in list(self.ran.values())) if code is not None]
 
     def compile_ids(self) -> List[str]:
-        """The ids of all compilations seen, in the order in which they appeared."""
+        """Return the ids of all compilations seen, in the order in which they appeared."""
         with self._lock:
             return [compile_id for compile_id in self._by_compile_id if compile_id is not None]
 
@@ -157,7 +163,7 @@ class Session:
         return rest
 
     def of_records(self, records: Sequence[Record]) -> Session:
-        """A session of other records, with the settings of this one."""
+        """Return a session of other records, with the settings of this one."""
         other = Session(
             self.directory,
             clean_wild_fx_code=self.clean_wild_fx_code,
@@ -171,13 +177,13 @@ class Session:
         return other
 
     def original_codes(self) -> List[CodeType]:
-        """The user's code objects (resume functions too) that have transformed code and are still alive."""
+        """Return the user's code objects (resume functions too) that have transformed code and are still alive."""
         alive = (record.original_code() for record in self.records(TransformedCode))
         unique = {id(code): code for code in alive if code is not None}
         return list(unique.values())
 
     def graph_files(self, compile_id: Optional[str] = None) -> List[GraphFile]:
-        """The graph files as they are now: a file that was rewritten is listed once, with its last text."""
+        """Return the graph files as they are now: a file that was rewritten is listed once, with its last text."""
         latest = {(r.function, r.stage, r.index): r for r in self.records(GraphFile, compile_id)}
         return list(latest.values())
 
@@ -187,7 +193,7 @@ class Session:
             return list(self._graphs.get(function, {}).values()), list(self._kernels.get(function, ()))
 
     def events(self, name: str, compile_id: Optional[str] = None) -> List[Event]:
-        """The trace's events of that name."""
+        """Return the trace's events of that name."""
         return [event for event in self.records(Event, compile_id) if event.name == name]
 
 

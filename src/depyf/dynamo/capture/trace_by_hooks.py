@@ -18,8 +18,10 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
+from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import Event
@@ -82,14 +84,14 @@ class _Hooks:
     @safely("reading a graph that torch formats for its logs")
     def _send_graph(self, name: Optional[str], module: torch.fx.GraphModule) -> None:
         if name is not None:
-            self._send(name, {}, module.print_readable(print_output=False))
+            self._send(name, {}, readable_text(module))
 
     def graphs(self) -> Optional[Undo]:
-        """The graphs: captured, joint, forward, backward, after Inductor's last passes; and what others print."""
+        """Send the graphs: captured, joint, forward, backward, after Inductor's last passes; and what others print."""
         return self._formatted(lambda title: _event_of_graph(title) or title)
 
     def printed_graphs(self) -> Optional[Undo]:
-        """The graphs that passes and backends print, and that the trace lacks: no logs need to be on for that."""
+        """Send the graphs that passes and backends print, and that the trace lacks: no logs need to be on for that."""
         return self._formatted(lambda title: None if _in_trace(title) else title)
 
     def _formatted(self, event_of: Callable[[str], Optional[str]]) -> Optional[Undo]:
@@ -103,16 +105,16 @@ class _Hooks:
                 self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
 
-        # Modules that are imported from now on take it from its own module, so all are looked at in the end, too.
+        # Modules that are imported later import it from its own module, so these are searched at the end, too.
         return replace_everywhere(private_names.FORMAT_GRAPH.name, original, lazy_format_graph_code)
 
     def first_passes(self) -> Optional[Undo]:
-        """The graphs before and after Inductor's first passes."""
-        return self._around_passes(_FIRST_PASSES, *(stage.record for stage in _FROM_PASSES))
+        """Send the graphs before and after Inductor's first passes."""
+        return _with_inductor(lambda: self._around_passes(_FIRST_PASSES, *(stage.record for stage in _FROM_PASSES)))
 
     def last_passes(self) -> Optional[Undo]:
-        """The graphs before Inductor's last passes."""
-        return self._around_passes(_LAST_PASSES, Stage.BEFORE_POST_GRAD.record, None)
+        """Send the graphs before Inductor's last passes."""
+        return _with_inductor(lambda: self._around_passes(_LAST_PASSES, Stage.BEFORE_POST_GRAD.record, None))
 
     def _around_passes(
         self, names: Sequence[torch_names.PrivateName], before: str, after: Optional[str]
@@ -140,7 +142,7 @@ class _Hooks:
         return name.replace(run_passes)
 
     def graph_breaks(self) -> Optional[Undo]:
-        """The reasons why graphs end: Dynamo creates an object for each."""
+        """Send the reasons of graph breaks: Dynamo creates an object for each."""
         cls = private_names.BREAK_REASON.find()
         original = getattr(cls, "__post_init__", None)
         if cls is None or original is None:
@@ -154,7 +156,7 @@ class _Hooks:
         return _both(replace_attribute(cls, "__post_init__", __post_init__), self._breaks_that_skip())
 
     def _breaks_that_skip(self) -> Optional[Undo]:
-        """Graph breaks in loops: Dynamo skips the frame, by an exception that it raises while it handles another."""
+        """Send graph breaks in loops: Dynamo skips the frame, by an exception raised while it handles another."""
         skip, broken = private_names.SKIP_FRAME.find(), private_names.UNSUPPORTED.find()
         if skip is None or broken is None:
             return None
@@ -179,9 +181,8 @@ class _Hooks:
         self._send("dynamo_graph_break_reason", {}, text)
 
     def recompilations(self) -> Optional[Undo]:
-        """Failed guards. Before 2.3 torch computes them before the compilation has an id, so they are reported at its
-        end.
-        """
+        """Send failed guards. Before 2.3 torch computes them before the compilation has an id, so they are sent at its
+        end."""
         original = private_names.RECOMPILE_REASONS.find()
         if original is None:
             return None
@@ -199,14 +200,14 @@ class _Hooks:
 
     @safely("noting why a function is recompiled")
     def _send_reasons(self, metrics: Any, *_: object, **__: object) -> None:
-        """``metrics`` (or the code object) name the function that is compiled."""
+        """Send the reasons of this thread if they are about the function that ``metrics`` (or the code object) name."""
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
         if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
             self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
 
     def ends(self) -> Optional[Undo]:
-        """The end of each compilation, with torch's metrics."""
+        """Send the end of each compilation, with torch's metrics."""
         return _before_metrics(self._send_metrics)
 
     @safely("noting the end of a compilation")
@@ -215,6 +216,11 @@ class _Hooks:
         numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
         numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)
         self._send("compilation_metrics", numbers, None)
+
+
+def _with_inductor(hook: Callable[[], Optional[Undo]]) -> Optional[Undo]:
+    """Install a hook of Inductor's passes when the program imports Inductor."""
+    return when_imported(private_names.COMPILE_FX.module, hook)
 
 
 def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
@@ -242,7 +248,7 @@ def _event_of_graph(title: str) -> Optional[str]:
 
 
 def _in_trace(title: str) -> bool:
-    """Whether what is printed under this title is a graph that torch itself prints and has in its trace."""
+    """Return whether what is printed under this title is a graph that torch itself prints and has in its trace."""
     return _event_of_graph(title) is not None or title in _PRINTED
 
 

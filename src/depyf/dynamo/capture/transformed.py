@@ -16,8 +16,10 @@ from depyf.dynamo.entries.hints import count_outputs, resume_code
 from depyf.dynamo.hooks import compile_ids, frames
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
-from depyf.dynamo_code import RESUME_PREFIX
+from depyf.dynamo_code import RESUME_PREFIX, line_resumed_at
 from depyf.quick_dataclass import dataclass
+from depyf.source.deep_stack import without_collector
+from depyf.torch_trace.resume_names import function_name
 from depyf.torch_trace.stages import Stage
 from depyf.without_warnings import without_warnings
 
@@ -35,7 +37,7 @@ def bytecode_hook(receivers: Receivers, before: Callable[[], object]) -> Bytecod
         sessions = receivers()
         if not sessions:
             return None
-        with without_warnings():
+        with without_warnings(), without_collector():
             before()
             return capture_transformed(sessions, original, transformed)
 
@@ -96,6 +98,7 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
         original_code=weakref.ref(original),
         running_code=weakref.ref(running),
         resumes=_resumes_called(dumped.session, original, transformed),
+        resume_lines=_resume_lines(dumped.session, original, transformed),
         identity=id(original),
         lines=rendering.lines,
         runs=dumped.session.stepping,
@@ -115,8 +118,25 @@ def _resumes_called(
     return found
 
 
+def _resume_lines(session: Session, original: CodeType, transformed: CodeType) -> Dict[str, int]:
+    """Return the user's lines at which the resume functions of a branch go on, by their displayed names.
+
+    Both are named after the line of the branch. Where only one is called, that line says it all; those of a call that
+    was inlined go on in another function, and are skipped.
+    """
+    scope = frames.frame_globals(original) or {}
+    codes = {name: resume_code(scope.get(name))[0] for name in transformed.co_names if name.startswith(RESUME_PREFIX)}
+    found: Dict[str, int] = {}
+    for name, code in codes.items() if len(codes) > 1 else ():
+        if code is not None and function_name(code.co_name) == function_name(original.co_name):
+            line = line_resumed_at(code) if code.co_filename == original.co_filename else None
+            if line is not None:
+                found[session.stable.text(name)] = line
+    return found
+
+
 def _graph_outputs(session: Session) -> Dict[str, int]:
-    """The number of outputs of the graphs that this compilation captured, by the stable name they are called with."""
+    """Return the number of outputs of the graphs that this compilation captured, by the stable name of their calls."""
     captured = [file for file in session.graph_files(compile_ids.current_compile_id()) if file.stage is Stage.CAPTURED]
     counts = {file.function: count_outputs(file.text) for file in captured}
     return {function: count for function, count in counts.items() if count is not None}

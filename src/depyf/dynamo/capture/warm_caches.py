@@ -1,14 +1,16 @@
 """Store the stages that torch does not report when its caches are warm beside those caches, and report them again. A
 compiled graph from a cache has skipped the passes before it, so the trace lacks their graphs. The events of a miss are
 stored under its key, and a later hit on that key reports them again. A hit without stored events (the cache was filled
-without depyf) is turned into a miss: the graph is compiled again, and the dump is complete. With ``force_recompile``
-every look-up is a miss. Torch's other caches (autotuning, shared libraries) lose no stage.
+without depyf) is turned into a miss: the graph is compiled again, and the dump is complete. A hit of AOTAutograd's
+cache asks Inductor's for the graphs, and counts when that has them. With ``force_recompile`` every look-up is a miss.
+Torch's other caches (autotuning, shared libraries) lose no stage.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
@@ -20,7 +22,8 @@ from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, und
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import write_atomically
 from depyf.regular_files import read_text
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.cache_lookups import FORCED_MISS
+from depyf.torch_trace.events import AOTAUTOGRAD_HIT, GRAPH_PASS, Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
 from depyf.torch_trace.stages import NamedStage, Stage, stage_of
 
@@ -29,11 +32,15 @@ LOST_WHEN_WARM = frozenset(
         *(name for stage in Stage if stage.facts.lost_when_warm for name in stage.facts.records),
         NODE_STACKS,
         KERNEL_LAUNCHES,
+        GRAPH_PASS,
     }
 )
 
-_FORM = 3
-"""The version of the stored format; others are ignored."""
+_FORM = 5
+"""The version of the stored format; others are ignored. Events of 4 may be stored under two keys."""
+
+_LOOKED_UP = AOTAUTOGRAD_HIT.rpartition("_")[0]
+"""What the events that tell how a look-up of AOTAutograd's has ended begin with: hit, miss, or bypass."""
 
 Note = Tuple[str, str]
 """The name and the payload of an event."""
@@ -50,11 +57,12 @@ class WarmCaches:
         self._lock = Lock()
         self._missed: Dict[str, str] = {}
         self._notes: Dict[str, List[Note]] = {}
+        self._held: Dict[str, List[Note]] = {}
         self._sees_look_ups = False
         self._switch_on: List[Undo] = []
 
     def follow(self, sessions: Sequence[Session]) -> None:
-        """If look-ups can't be observed, disable the caches as long as one of the open ``sessions`` wants that."""
+        """Disable the caches while one of the open ``sessions`` wants that, if look-ups can't be observed."""
         wanted = any(session.force_recompile for session in sessions) and not self._watches()
         if wanted and not self._switch_on:
             collecting(self._switch_on, torch_settings.switch_caches_off)
@@ -80,28 +88,36 @@ class WarmCaches:
             if not sessions or not isinstance(key, str):
                 yield from candidates
             elif any(session.force_recompile for session in sessions):
+                self._forced(key, candidates)
                 self._miss(key)
             else:
-                yield from self._candidates_with_notes(key, candidates)
+                yield from self._candidates_with_notes(key, candidates, held=_asks_inductor(cls))
 
         return replace_attribute(cache, "iterate_over_candidates", classmethod(iterate_over_candidates))
 
-    def _candidates_with_notes(self, key: str, candidates: Iterator[object]) -> Iterator[object]:
+    def _candidates_with_notes(self, key: str, candidates: Iterator[object], *, held: bool) -> Iterator[object]:
         notes = self._read(key)
         if notes is None:
+            self._forced(key, candidates)
             self._miss(key)
             return
         for candidate in candidates:
             try:
                 yield candidate
             except GeneratorExit:  # torch asks for no other candidate: it has taken this one
-                self._repeat_all(notes)
+                self._hit(notes, held=held)
                 raise
         self._miss(key)
 
     def event(self, event: Event) -> None:
         """Store ``event`` if a warm cache would skip it, including graphs that passes print."""
-        if event.compile_id is None or event.payload is None:
+        if event.compile_id is None:
+            return
+        if event.name.startswith(_LOOKED_UP):
+            held = self._take_held(event.compile_id)
+            if event.name == AOTAUTOGRAD_HIT:
+                self._repeat_all(event.compile_id, held)
+        if event.payload is None:
             return
         if event.name not in LOST_WHEN_WARM and not isinstance(stage_of(event.name, event.payload), NamedStage):
             return
@@ -114,9 +130,10 @@ class WarmCaches:
         self._write(key, notes)
 
     def forget(self, compile_id: str) -> None:
-        """The compilation has ended: what comes later under its id belongs to another look-up."""
+        """Forget a compilation that has ended: later events with its id belong to another look-up."""
         with self._lock:
             key = self._missed.pop(compile_id, None)
+            self._held.pop(compile_id, None)
             if key is not None:
                 self._notes.pop(key, None)
 
@@ -126,11 +143,34 @@ class WarmCaches:
         if compile_id is not None:
             with self._lock:
                 self._missed[compile_id] = key
+                self._held.pop(compile_id, None)
                 self._notes.pop(key, None)
 
+    @safely("noting that a cached graph is compiled again")
+    def _forced(self, key: str, candidates: Iterator[object]) -> None:
+        """Report that there is an entry, whose guards are not evaluated: PyTorch compiles again because of depyf."""
+        if next(candidates, None) is not None:
+            self._repeat(Event(FORCED_MISS, current_compile_id(), 0, {"key": key}, None, time.time()))
+
     @safely("repeating the stages of a cached graph")
-    def _repeat_all(self, notes: List[Note]) -> None:
+    def _hit(self, notes: List[Note], *, held: bool) -> None:
         compile_id = current_compile_id()
+        before: List[Note] = []
+        if compile_id is not None:
+            before = self._take_held(compile_id)
+            # A later hit of AOTAutograd's cache asks Inductor's again: what that repeats belongs to no other key.
+            self.forget(compile_id)
+        if held and compile_id is not None:
+            with self._lock:
+                self._held[compile_id] = notes
+        else:
+            self._repeat_all(compile_id, [*before, *notes])
+
+    def _take_held(self, compile_id: str) -> List[Note]:
+        with self._lock:
+            return self._held.pop(compile_id, [])
+
+    def _repeat_all(self, compile_id: Optional[str], notes: List[Note]) -> None:
         for name, payload in notes:
             self._repeat(Event(name, compile_id, 0, {}, payload, 0.0))
 
@@ -151,6 +191,12 @@ def _look_up() -> Optional[classmethod[object, ..., Iterator[object]]]:
     cache = private_names.GUARDED_CACHE.find()
     lookup = vars(cache).get("iterate_over_candidates") if cache is not None else None
     return lookup if isinstance(lookup, classmethod) else None
+
+
+def _asks_inductor(cache: type) -> bool:
+    """Return whether a hit of this cache asks Inductor's for the graphs, and is a miss where that lacks one."""
+    outer = private_names.AOT_HITS.find()
+    return outer is not None and issubclass(cache, outer)
 
 
 def sees_look_ups() -> bool:

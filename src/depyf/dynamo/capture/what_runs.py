@@ -5,12 +5,12 @@ It is known only after a graph has been compiled, so the line is rewritten then.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import List, Optional, Sequence
 
 from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.hooks import backends
+from depyf.quick_dataclass import replace
 from depyf.torch_trace.stages import Expected, NamedStage, Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
@@ -36,7 +36,7 @@ def note_what_runs(session: Session, compile_id: str) -> None:
 
 
 def backward_is_pending(session: Session, file: GraphFile) -> bool:
-    """Whether this is a backward graph that has not been compiled yet: that happens when it is first called."""
+    """Return whether this is a backward graph that has not been compiled yet: that happens when it is first called."""
     if file.stage is not Stage.BACKWARD:
         return False
     kernels = [each for each in session.records(KernelFile, file.compile_id) if each.function == file.function]
@@ -60,7 +60,7 @@ def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[Kerne
 
 
 def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFile]:
-    """The modules that Inductor made of this graph; more than those where it is not known which."""
+    """Return the modules that Inductor made of this graph, or more if it is not known which."""
     kernels = [kernel for kernel in kernels if kernel.function == file.function]  # a reset reuses ids
     if file.piece:
         kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
@@ -75,10 +75,10 @@ def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFi
 
 
 def _stands_for(running: GraphFile, file: GraphFile) -> bool:
-    """Whether ``running`` is what became of ``file``, where the backend runs graphs."""
+    """Return whether ``running`` was made from ``file``, where the backend runs graphs."""
     if not running.runs or running.function != file.function:
         return False
-    if isinstance(file.stage, NamedStage):  # printed on the way, wherever that was
+    if isinstance(file.stage, NamedStage):  # printed between two stages, at any point
         return running.stage is not Stage.CAPTURED
     if isinstance(running.stage, NamedStage) or running.stage.facts.level <= file.stage.facts.level:
         return False

@@ -8,13 +8,13 @@ from types import CodeType, FunctionType
 from typing import Callable, List
 
 from depyf import file_names
+from depyf.bytecode.code import nested_codes
 from depyf.dynamo.capture.records import WrapperFile
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import Receivers
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN, RUNS, RUNS_ELSEWHERE
 from depyf.dynamo.hooks import frame_evaluation, generated_code
 from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
-from depyf.dynamo.hooks.nested_code import nested_codes
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import file_stem

@@ -15,11 +15,15 @@ from types import CodeType
 from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import is_asynchronous
+from depyf.dynamo.capture.cache_keys import CacheKeys
 from depyf.dynamo.capture.cached_passes import note_custom_passes
+from depyf.dynamo.capture.call_sites import CallSites
+from depyf.dynamo.capture.cudagraph_rerecords import watch_rerecords
 from depyf.dynamo.capture.cudagraphs import watch_cudagraphs
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.graphs import GraphModules, dump_graph, run_from_files
 from depyf.dynamo.capture.kernels import watch_kernels
+from depyf.dynamo.capture.passes import event_of_pass, write_passes
 from depyf.dynamo.capture.plain_calls import note_settings, watch_plain_calls, why_empty
 from depyf.dynamo.capture.provenance import Provenance
 from depyf.dynamo.capture.records import CompiledFunction, NoteFile
@@ -33,11 +37,12 @@ from depyf.dynamo.dump.full_code.writing import write_full_code
 from depyf.dynamo.dump.manifest import begin, end, note_runs, reset_after_fork, write_manifest, write_postponed
 from depyf.dynamo.dump.missing import write_missing
 from depyf.dynamo.dump.precompiled import dump_earlier
-from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names, shared_prints
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.graph_passes import GraphPasses
 from depyf.dynamo.hooks.hooked_context import install, uninstall
 from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.locks import Lock
@@ -49,6 +54,7 @@ from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.dynamo.store.process_end import at_process_end
 from depyf.messages import warn
+from depyf.source.deep_stack import without_collector
 from depyf.torch_trace.events import PHASE, STANDALONE, Event
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
@@ -72,25 +78,30 @@ class Capture:
         self._attribution = Attribution(self._owners, self._name_compiled, self._inductor_ended, self._receive)
         self._names: Dict[str, Tuple[str, int]] = {}
         self._provenance = Provenance(self._modules.alive)
+        self._call_sites = CallSites()
         self._caches = WarmCaches(self.receivers, self._receive)
+        self._cache_keys = CacheKeys(self._start_of)
         self._fallbacks = Fallbacks(self.receivers)
+        self._passes = GraphPasses(lambda observed: self._receive(event_of_pass(observed)))
         self._is_registered_at_exit = False
         self._runs: Deque[CodeType] = deque(maxlen=_RUNS)
         """The transformed code that has run and is not counted yet."""
         self.last_directory: Optional[str] = None
 
     def current(self) -> Optional[Session]:
-        """The innermost session, or None."""
+        """Return the innermost session, or None."""
         sessions = self._sessions
         return sessions[-1] if sessions else None
 
     def receivers(self, compile_id: Optional[str] = None) -> Sequence[Session]:
-        """The sessions that receive now, the innermost last. One directory gets everything once.
+        """Return the sessions that receive now, the innermost last. One directory gets everything once.
 
         ``compile_id`` is the compilation that it is about, where that is not the one that runs now.
         """
-        by_directory = {id(session.directory): session for session in self._sessions}
-        found = [session for session in self._sessions if by_directory[id(session.directory)] is session]
+        found: Sequence[Session] = self._sessions
+        if len(found) > 1:
+            by_directory = {id(session.directory): session for session in found}
+            found = [session for session in found if by_directory[id(session.directory)] is session]
         if all(session.only is None for session in found):
             return found
         compile_id = compile_ids.current_compile_id() if compile_id is None else compile_id
@@ -119,8 +130,9 @@ class Capture:
     def stop(self, session: Session) -> None:
         """End this session, at whatever level of nesting, and write what can be written only now."""
         has_received = any(each is session for each in self._sessions)
-        self._detach(session)
-        self._write_the_rest(session, has_received=has_received)
+        with without_collector():  # a full pass, over all of the program's objects, takes longer than the manifest
+            self._detach(session)
+            self._write_the_rest(session, has_received=has_received)
 
     def drop(self, session: Session) -> None:
         """End this session after an asynchronous exception, without reports and however far ending it came."""
@@ -151,7 +163,8 @@ class Capture:
         removed.
         """
         for session in self._sessions:
-            safely("writing what was compiled so far")(flush)(session)
+            with without_collector():
+                safely("writing what was compiled so far")(flush)(session)
             session.wanted.clear()
 
     def _register_at_exit(self) -> None:
@@ -166,8 +179,9 @@ class Capture:
 
     def _flush_all(self) -> None:
         for session in self._sessions:
-            safely("writing what was compiled so far")(flush)(session)
-            safely("writing the manifest")(write_manifest)(session, at_once=True)
+            with without_collector():
+                safely("writing what was compiled so far")(flush)(session)
+                safely("writing the manifest")(write_manifest)(session, at_once=True)
         safely("writing the page")(write_postponed)()
 
     def _reset_after_fork(self) -> None:
@@ -179,9 +193,11 @@ class Capture:
     def _install(self) -> None:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
             self._add(functools.partial(frame_evaluation.keep_dynamo_out, package))
+        self._add(shared_prints.watch)
         self._add(lambda: listen(self._receive))
         self._add(lambda: supplement(self._receive))
         self._add(self._modules.watch)
+        self._add(self._call_sites.watch)
         self._add(self._attribution.watch)
         self._add_late(private_names.COMPILE_FX, self._attribution.watch_inductor)
         self._add(lambda: watch_compiled_names(self._note_name))
@@ -193,9 +209,11 @@ class Capture:
         self._add(watch_autograd_threads)
         self._add(lambda: watch_plain_calls(self.receivers))
         self._add(self._fallbacks.watch)
+        self._add_late(private_names.GRAPH_TRANSFORM_OBSERVER, self._passes.watch)
         self._add_late(private_names.LAUNCH_TRACER, self._provenance.launches.watch)
         self._add(lambda: watch_runs(self._runs.append))
         self._add(lambda: watch_cudagraphs(self.receivers))
+        self._add_late(private_names.CUDAGRAPH_MANAGER, lambda: watch_rerecords(self.receivers))
 
     def _add(self, hook: Callable[[], object]) -> None:
         install(self._undo, "hooking into torch", hook)
@@ -269,17 +287,25 @@ class Capture:
                 session.add(event)
             return
         self.count_runs()
+        event = self._cache_keys.of(event)
         for session in self.receivers(event.compile_id):
             session.add(event)
             _write_graph_file(session, event)
             note_custom_passes(session, event)
         self._caches.event(event)
-        more = self._provenance.of(event)
-        if more is not None:
-            self._receive(more)
-        if event.name in _END_OF_COMPILATION and event.compile_id is not None:
-            self._run_from_files(event.compile_id)
-            self._caches.forget(event.compile_id)
+        for more in (self._provenance.of(event), self._call_sites.of(event)):
+            if more is not None:
+                self._receive(more)
+        if event.name in _END_OF_COMPILATION:
+            if event.compile_id is not None:
+                self._run_from_files(event.compile_id)
+                self._caches.forget(event.compile_id)
+            shared_prints.forget()
+
+    def _start_of(self, compile_id: str) -> Optional[Event]:
+        """Return the last event with which a compilation of this id started."""
+        sessions = self.receivers(compile_id)
+        return next(iter((sessions[-1].events("dynamo_start", compile_id) if sessions else [])[-1:]), None)
 
     def _graphs_are_complete(self) -> None:
         compile_id = compile_ids.current_compile_id()
@@ -289,10 +315,13 @@ class Capture:
     @safely("making graphs run from their files")
     def _run_from_files(self, compile_id: str) -> None:
         modules = self._modules.take(compile_id)
-        for session in self.receivers(compile_id):
-            safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
-                session, compile_id, modules
-            )
+        ran = self._passes.take_count(compile_id)
+        with without_collector():
+            for session in self.receivers(compile_id):
+                safely(f"listing the passes of compile id {compile_id}")(write_passes)(session, compile_id, ran)
+                safely(f"making the graphs of compile id {compile_id} run from their files")(run_from_files)(
+                    session, compile_id, modules
+                )
 
 
 @safely("writing a graph file")

@@ -13,7 +13,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Removable
 from depyf.dynamo.store.names import file_stem
-from depyf.result import DecompilationError
+from depyf.errors import DecompilationError
 
 _lock = Lock()
 _handle: Optional[Removable] = None

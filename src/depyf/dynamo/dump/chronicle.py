@@ -13,7 +13,7 @@ from depyf.quick_dataclass import dataclass
 
 @dataclass
 class Chronicle:
-    """What this process knows about one directory: the records of sessions that have ended, and the open sessions."""
+    """The records of one directory in this process: those of sessions that have ended, and the open sessions."""
 
     started: float
     ended: List[Record] = field(default_factory=list)
@@ -28,8 +28,10 @@ class Chronicle:
     """The files that could not be written the last time."""
     own_failures: Set[str] = field(default_factory=set)
     """The messages about them, for removal from the files that list what is missing."""
+    logged: Set[str] = field(default_factory=set)
+    """The failures to describe a part of the run that were logged."""
     behind: Optional[str] = None
-    """The file that says that they are not up to date."""
+    """The file with the note that they are not up to date."""
     budget: Budget = field(default_factory=Budget)
     forked: bool = False
     page: Optional[str] = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.asynchronous import synchronous
@@ -17,31 +16,36 @@ from depyf.dynamo.capture.records import (
     GraphFile,
     KernelFile,
     NoteFile,
+    PassesFile,
+    PassesRan,
     Record,
     TransformedCode,
     WrapperFile,
 )
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
+from depyf.quick_dataclass import replace
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
     NOTE_ORDER,
+    PASSES_ORDER,
     TRANSFORMED_ORDER,
     WRAPPER_ORDER,
     after_the_whole,
     order_of,
 )
 from depyf.report.analysis.facts import FallbackFact, LineStack, Provenance, TransformedFact
-from depyf.report.analysis.functions import Key
-from depyf.report.model.run import Artifact
+from depyf.report.analysis.functions import UNCOMPILED, Key
+from depyf.report.model.graph_pass import Pass
+from depyf.report.model.run import Artifact, Run
 from depyf.torch_trace.breaks import frames_of
 from depyf.torch_trace.stages import Stage
 
 
 def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
-    """The files, each once, with what is in them now."""
+    """Return the files, each once, with their current content."""
     found: Dict[str, Artifact] = {}
     before: Dict[Tuple[Optional[str], str], int] = {}
     for record in records:
@@ -56,7 +60,7 @@ def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
 
 
 def _artifact(record: Record, before: int) -> Optional[Artifact]:
-    """The file of a record, if it has one; ``before`` is the order of the graph before it."""
+    """Return the file of a record, if it has one; ``before`` is the order of the graph before it."""
     path: Optional[str] = getattr(record, "path", None)
     if path is None or isinstance(record, GeneratedLines):
         return None
@@ -83,6 +87,9 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
     elif isinstance(record, KernelFile):
         title = f"kernels of {record.function}{_which(record)}"
         of_kind = Artifact(name, "kernels", title, order=KERNELS_ORDER, backward=record.backward, runs=record.runs)
+    elif isinstance(record, PassesFile):
+        title = f"passes over {record.function}{_which(record)}"
+        of_kind = Artifact(name, "passes", title, order=PASSES_ORDER, language="text")
     elif isinstance(record, WrapperFile):
         title, backward = f"{record.artifact} of {record.function}", "backward" in record.artifact or None
         of_kind = Artifact(name, "wrapper", title, stage=record.artifact, order=WRAPPER_ORDER, backward=backward)
@@ -92,10 +99,46 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
     return replace(of_kind, compile_id=record.compile_id, path=name, text=text, piece=piece)
 
 
-def _which(record: Union[GraphFile, KernelFile]) -> str:
+def _which(record: Union[GraphFile, KernelFile, PassesFile]) -> str:
     if record.piece:
         return f", piece {record.piece}"
     return f" ({record.index + 1})" if record.index else ""
+
+
+def with_passes(run: Run, records: Sequence[Record]) -> Run:
+    """Return the run with the passes that changed a graph, in order, and how many ran in each compilation."""
+    passes = _passes_of(records)
+    ran: Dict[Optional[str], int] = {}
+    for record in records:
+        if isinstance(record, PassesRan):
+            ran[record.compile_id] = ran.get(record.compile_id, 0) + record.count
+    if not ran and not passes:
+        return run
+    compilations = tuple(replace(each, passes_ran=ran.get(each.compile_id)) for each in run.compilations)
+    return replace(run, passes=passes, compilations=compilations)
+
+
+def _passes_of(records: Iterable[Record]) -> Tuple[Pass, ...]:
+    files = {record.path: record for record in records if isinstance(record, PassesFile)}  # the last of each
+    return tuple(
+        Pass(
+            record.compile_id,
+            os.path.basename(record.path),
+            each.group,
+            each.name,
+            each.function,
+            each.within,
+            each.nodes_before,
+            each.nodes_after,
+            each.first,
+            each.last,
+            each.sizes,
+            each.piece,
+        )
+        for record in files.values()
+        if record.path is not None
+        for each in record.entries
+    )
 
 
 def _content(path: str) -> str:
@@ -106,7 +149,7 @@ def _content(path: str) -> str:
 
 
 def graph_names(records: Iterable[Record]) -> Dict[str, str]:
-    """The name of the compiled graph of each compilation, as it is in the files."""
+    """Return the name of the compiled graph of each compilation, as files have it."""
     found = [record for record in records if isinstance(record, CompiledFunction) and record.compile_id is not None]
     return {str(record.compile_id): record.stable_name for record in found}
 
@@ -116,7 +159,7 @@ def transformed_facts(
     runs: Mapping[Tuple[Optional[str], str, int], int],
     times: Mapping[Tuple[str, bool], Tuple[int, float]],
 ) -> List[TransformedFact]:
-    """What is known of transformed code.
+    """Return the facts about transformed code.
 
     ``runs`` are by compile id (as torch has it), function and number. ``times`` are how often graphs have run and how
     long, by name, and whether it is the backward.
@@ -143,9 +186,10 @@ def _transformed(
         reason=record.reason,
         graphs=record.graphs,
         resumes={
-            called: ((name, path, line), ids.get((identity, name, path, line), ""))
+            called: ((name, path, line), ids.get((identity, name, path, line)) or f"{UNCOMPILED}{identity}")
             for called, (name, path, line, identity) in record.resumes.items()
         },
+        resume_lines=record.resume_lines,
         runs=runs.get((torch_id, record.function, record.index)),
         graph_times=times.get((graph, False)),
         backward_times=times.get((graph, True)),
@@ -155,7 +199,7 @@ def _transformed(
 
 
 def fallback_facts(session: Session, records: Sequence[Record]) -> List[FallbackFact]:
-    """The frames that run eagerly, and those that Dynamo skipped because there is nothing to compile."""
+    """Return the frames that run eagerly, and those that Dynamo skipped because there is nothing to compile."""
     view = session.of_records(records)
     return [
         FallbackFact(
@@ -177,12 +221,12 @@ def _reason(frame: FrameSkipped) -> str:
 
 
 def full_code_of(records: Iterable[Record]) -> Dict[Key, str]:
-    """The artifact with the story of each function, by name, file and first line."""
+    """Return the artifact with full code of each function, by name, file and first line."""
     return {r.function: os.path.basename(r.path) for r in records if isinstance(r, FullCodeFile)}
 
 
 def generated_lines(records: Iterable[Record]) -> Dict[str, Provenance]:
-    """Where Inductor says that the lines of its modules come from, by artifact."""
+    """Return the origins of the lines of Inductor's modules, as it reports them, by artifact."""
     found: Dict[str, Provenance] = {}
     for record in records:
         if isinstance(record, GeneratedLines):

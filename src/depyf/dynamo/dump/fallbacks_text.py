@@ -12,7 +12,7 @@ from depyf.torch_trace.recompiles import reasons_of
 _SHOWN = 8
 """How many cache entries are listed where all of them failed."""
 
-_HEAD = "What ran as plain Python although torch.compile was to compile it."
+_HEAD = "What torch.compile was to compile and did not: it ran as plain Python, or the call raised the error."
 
 
 def write_fallbacks(session: Session) -> Optional[str]:
@@ -22,7 +22,7 @@ def write_fallbacks(session: Session) -> Optional[str]:
 
 
 def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:
-    """The text of the file: what costs speed first, then the frames in which there was nothing to compile."""
+    """Return the text of the file: what costs speed first, then the frames in which there was nothing to compile."""
     lost = [frame for frame in found if frame.cause is not Cause.SKIPPED]
     skipped = [frame for frame in found if frame.cause is Cause.SKIPPED]
     lines = [_HEAD]
@@ -35,7 +35,7 @@ def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:
 
 
 def explanation(session: Session, frame: FrameSkipped) -> List[str]:
-    """Why this frame runs as plain Python, and what that means for its calls, in lines."""
+    """Return why this frame runs as plain Python, and the consequences for its calls, in lines."""
     return list(_explanation(session, frame))
 
 
@@ -59,7 +59,7 @@ def _explanation(session: Session, frame: FrameSkipped) -> Iterator[str]:
 
 
 def _recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]:
-    """Which guards of which cache entries failed, so that this compilation was needed: the most recent entry first."""
+    """Return which guards of which cache entries failed before this compilation, the most recent entry first."""
     if compile_id is None:
         return []
     return [reason for event in session.events("recompile_reasons", compile_id) for reason in reasons_of(event)]

@@ -12,16 +12,17 @@ import os
 import platform
 import sys
 import time
-from dataclasses import replace
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.cached_passes import cached_passes_text
+from depyf.dynamo.capture.launches import with_chosen_launches
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
-from depyf.dynamo.capture.records import GraphFile, Incomplete, KernelFile, Record, TransformedCode
+from depyf.dynamo.capture.records import GraphFile, Incomplete, KernelFile, PassesFile, Record, TransformedCode
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.chronicle import Chronicle
+from depyf.dynamo.dump.ended_process import EndedProcess
 from depyf.dynamo.dump.facts import (
     artifacts_of,
     fallback_facts,
@@ -29,20 +30,26 @@ from depyf.dynamo.dump.facts import (
     generated_lines,
     graph_names,
     transformed_facts,
+    with_passes,
 )
 from depyf.dynamo.dump.postponed import BEHIND, BEHIND_TEXT, MISSED_TEXT
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
+from depyf.launches import current_launch
 from depyf.messages import warn
+from depyf.quick_dataclass import replace
 from depyf.report.analysis.facts import Facts, Files, Origin
-from depyf.report.analysis.from_events import build_run
+from depyf.report.analysis.from_events import build_run, without_events
+from depyf.report.diff.matching import Side
+from depyf.report.diff.rank_summary import RankSummary, summary_json, summary_of
 from depyf.report.model.manifest import to_json, without_texts
 from depyf.report.model.run import Run
-from depyf.report.read.own_files import MARKDOWN_MARK, manifest_name, page_stem
+from depyf.report.read.own_files import MARKDOWN_MARK, manifest_name, page_stem, summary_name
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
+from depyf.source.deep_stack import without_collector
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import distinguished
 
@@ -51,7 +58,7 @@ _lock = Lock()
 
 
 def _note_failure(failure: Failure) -> None:
-    """Whatever fails while a session is open, or is flushed, may be missing in its dump."""
+    """Record a failure in each session that is open or flushed: its dump may lack a part."""
     text = str(failure)
     for known in list(_chronicles.values()):
         for session in list(known.open):
@@ -63,10 +70,11 @@ failure_listeners.append(_note_failure)
 
 
 def begin(session: Session) -> None:
-    """The session begins to receive."""
+    """Note that the session begins to receive."""
     with _lock:
         known = _chronicles.setdefault(id(session.directory), Chronicle(time.time()))
         known.open.append(session)
+        session.directory.files_of_ended = EndedProcess(session.directory.path, lambda: _bare_run(known)).files
 
 
 def note_runs(session: Session) -> None:
@@ -86,7 +94,7 @@ def note_runs(session: Session) -> None:
 
 
 def reset_after_fork() -> None:
-    """In a forked child: what happened so far is reported by the parent."""
+    """Drop, in a forked child, what happened so far: the parent reports it."""
     with _lock:
         for known in _chronicles.values():
             known.ended, known.written, known.forked, known.page = [], None, True, None
@@ -95,7 +103,7 @@ def reset_after_fork() -> None:
 
 
 def move_after_fork(session: Session, parents: DumpDirectory) -> None:
-    """In a forked child, after ``reset_after_fork``: its session dumps into a directory of its own from now on."""
+    """Dump into another directory from now on. For a forked child, after ``reset_after_fork``."""
     with _lock:
         known = _chronicles.pop(id(parents), None)
         if known is not None:
@@ -110,21 +118,28 @@ def write_manifest(session: Session, *, at_once: bool = False) -> None:
     """
     with _lock:
         known = _chronicles.get(id(session.directory))
-        if known is None or not (known.stale or known.count() > known.at_least()):
-            return
-        if session.directory.is_to_be_made:  # nothing was compiled by a process that nobody asked about
+        if known is None or not is_behind(session):
             return
         if at_once or known.written is None or known.budget.allows():
             with known.budget.spending():
                 records = known.records()
                 known.written = len(records)
                 known.postponed = known.stale = True  # also where the following does not come to its end
-                missed = _write(session, known, records)
+                with without_collector():
+                    missed = _write(session, known, records)
             known.postponed = known.stale = bool(missed)
             _say_what_is_missed(session, known, missed)
         elif not known.postponed:
             known.postponed = True
             known.behind = session.directory.write(BEHIND, BEHIND_TEXT)
+
+
+def is_behind(session: Session) -> bool:
+    """Return whether ``write_manifest`` would write something."""
+    known = _chronicles.get(id(session.directory))
+    if known is None or session.directory.is_to_be_made:  # nothing was compiled by a process that nobody asked about
+        return False
+    return known.stale or known.count() > known.at_least()
 
 
 def _say_what_is_missed(session: Session, known: Chronicle, missed: Tuple[str, ...]) -> None:
@@ -169,8 +184,8 @@ def end(session: Session) -> None:
 
 
 def _without_text(record: Record) -> Record:
-    """The record without what stands in its file: processes may dump into many directories, and live long."""
-    if isinstance(record, (GraphFile, KernelFile, TransformedCode)) and record.path is not None:
+    """Return the record without the text of its file: processes may dump into many directories, and live long."""
+    if isinstance(record, (GraphFile, KernelFile, PassesFile, TransformedCode)) and record.path is not None:
         return replace(record, text="")
     return record
 
@@ -192,6 +207,8 @@ def _write(session: Session, known: Chronicle, records: Sequence[Record]) -> Tup
         file_names.index_file(stem, suffix): lambda run: f"{MARKDOWN_MARK}\n\n{index_markdown(run)}",
         manifest_name(session.directory.path, suffix): lambda run: to_json(without_texts(run)),
     }
+    if run.rank is not None and not suffix:  # forked children are not compared with other ranks
+        made[summary_name(session.directory.path)] = lambda run: summary_json(_summary(run, texts))
     contents: Dict[str, Optional[str]] = {}
     failures = None
     for _ in range(len(made)):  # what fails in one of them stands in the others
@@ -206,22 +223,31 @@ def _write(session: Session, known: Chronicle, records: Sequence[Record]) -> Tup
     return tuple(name for name, path in written.items() if path is None)
 
 
+def _summary(run: Run, texts: Mapping[str, str]) -> RankSummary:
+    return summary_of(Side("", run, lambda artifact: texts.get(artifact.id)))
+
+
 def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: Tuple[str, ...]) -> Optional[str]:
-    """The text of one of the files; where that can't be made, one that says so; None where nothing can."""
+    """Return the text of one of the files; a text with the error if that fails, and None if that fails, too."""
     make_safely = safely(f"writing {name}")(make)
-    text = make_safely(replace(run, failures=failures))
+    text = make_safely(replace(run, failures=tuple(dict.fromkeys((*run.failures, *failures)))))
     return make_safely(replace(bare, failures=failures)) if text is None else text
 
 
 def _bare_run(known: Chronicle) -> Run:
-    """The minimal facts about a run that can't be described."""
-    return Run(
+    """Return the minimal facts about a run that can't be described."""
+    return without_events(_origin(known), known.started)
+
+
+def _origin(known: Chronicle) -> Origin:
+    return Origin(
+        rank=torch_names.distributed_rank(),
+        command=_command(),
+        started=known.started,
         depyf=_version(),
         torch=torch_names.torch_version(),
         python=platform.python_version(),
-        rank=torch_names.distributed_rank(),
-        command=tuple(_command()),
-        started=known.started,
+        launch=current_launch(),
     )
 
 
@@ -239,7 +265,7 @@ def _reported_failures(known: Chronicle) -> Tuple[str, ...]:
 
 
 def page_of(session: Session) -> Optional[str]:
-    """The page that this process has written about the directory of ``session``; None if it could not."""
+    """Return the page that this process has written about the directory of ``session``; None if it could not."""
     known = _chronicles.get(id(session.directory))
     if known is None:
         return None
@@ -249,7 +275,7 @@ def page_of(session: Session) -> Optional[str]:
 
 
 def run_of(session: Session) -> Run:
-    """The model of all that this process has seen of the directory of ``session``."""
+    """Return the model of all that this process has seen of the directory of ``session``."""
     with _lock:
         known = _chronicles.get(id(session.directory)) or Chronicle(time.time(), open=[session])
         return _run_of(session, known, known.records())[0]
@@ -262,14 +288,7 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
     run = build_run(
         events,
         artifacts,
-        origin=Origin(
-            rank=torch_names.distributed_rank(),
-            command=_command(),
-            started=known.started,
-            depyf=_version(),
-            torch=torch_names.torch_version(),
-            python=platform.python_version(),
-        ),
+        origin=_origin(known),
         files=Files(
             names={number: path for path, number in dict(structured_trace_listener.interned_strings()).items()},
             directory=_working_directory(),
@@ -282,17 +301,29 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
             provenance=generated_lines(records),
         ),
     )
+    run = with_chosen_launches(with_passes(run, records), records)
     notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
     if any(each.status == "compiled" for each in run.compilations):  # in another session
         notes = {note: None for note in notes if not note.startswith(NOTHING)}
     run = replace(run, notes=(*notes, *run.notes))
-    run = replace(run, failures=tuple(each for each in _failures(records) if each not in known.own_failures))
-    return run, {artifact.id: artifact.text or "" for artifact in artifacts}
+    _log_once(run.failures, session, known)
+    reported = (each for each in _failures(records) if each not in known.own_failures)
+    run = replace(run, failures=(*run.failures, *reported))
+    return run, {artifact.id: artifact.content or "" for artifact in artifacts}
+
+
+def _log_once(failures: Sequence[str], session: Session, known: Chronicle) -> None:
+    """Log each failure to read a part of the run once for each directory."""
+    for each in failures:
+        if each not in known.logged:
+            known.logged.add(each)
+            path = session.directory.path
+            warn("%s. Your program continues; the page in %s lacks that alone. Please report it", each, path)
 
 
 def _suffix(directory: DumpDirectory, known: Chronicle) -> str:
-    """The suffix of a forked child's files, as it may write them before the parent does, and end. Ranks need none: the
-    directory separates their files.
+    """Return the suffix of a forked child's files: it may write them before the parent does, and end. Ranks need none,
+    as the directory separates their files.
     """
     return f".{file_names.process_mark(directory.process_number())}" if known.forked else ""
 

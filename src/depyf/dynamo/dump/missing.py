@@ -43,7 +43,7 @@ class Missing:
 
 
 def missing(session: Session) -> List[Missing]:
-    """All that is missing in this session's dump, in the order of the compilations."""
+    """Return all that is missing in this session's dump, in the order of the compilations."""
     compiled: Dict[Tuple[str, Optional[str]], Tuple[List[GraphFile], List[KernelFile]]] = {}
     for file in session.graph_files():
         compiled.setdefault((file.function, file.compile_id), ([], []))[0].append(file)
@@ -88,7 +88,7 @@ def _of_earlier(
 
 
 def _reason(session: Session, compile_id: Optional[str]) -> Tuple[str, str]:
-    """Why stages of this compilation are missing, and how to get them."""
+    """Return why stages of this compilation are missing, and how to get them."""
     if _from_cache(session, compile_id):
         return _FROM_CACHE, _RECOMPILE
     return (_ELSEWHERE, _HERE) if generated_code.compiles_elsewhere() else (_NOT_REPORTED, _NOT_AT_ALL)
@@ -99,7 +99,7 @@ def _from_cache(session: Session, compile_id: Optional[str]) -> bool:
 
 
 def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Iterator[Tuple[Stage, int]]:
-    """The stages that Inductor goes through on its way to these kernels and that have no file, and how many of each."""
+    """Yield the stages of Inductor before these kernels that have no file, and how many of each are missing."""
     expected = {
         Expected.NEVER: 0,
         Expected.ONCE: 1,
@@ -120,7 +120,7 @@ def write_missing(session: Session) -> Optional[str]:
 
 
 def missing_text(found: Sequence[Missing]) -> str:
-    """The text of the file: a paragraph for each reason."""
+    """Return the text of the file: a paragraph for each reason."""
     reasons: Dict[Tuple[str, str], List[Missing]] = {}
     for each in found:
         reasons.setdefault((each.why, each.how), []).append(each)

@@ -5,29 +5,38 @@ shortly after each burst of compilations, by a thread that ends when they are wr
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
 import time
 from fnmatch import fnmatchcase
 from types import CodeType
-from typing import Callable, Optional
+from typing import Callable, NoReturn, Optional
 
 from depyf import file_names
 from depyf.asynchronous import suppressed
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.dump.manifest import move_after_fork, write_manifest
+from depyf.dynamo.dump.manifest import is_behind, move_after_fork, write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import qualified_name
+from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
+from depyf.launches import current_launch
 from depyf.messages import warn
+from depyf.report.model.manifest import ManifestError
+from depyf.report.read.own_files import manifest_name
+from depyf.report.read.reading import load_manifest
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.resume_names import function_name
 
 _DELAY, _SHARE = 0.5, 0.05
 """Seconds after which the manifest is written, at least, and the share of the time that this may take."""
+
+_AT_EXIT = 5.0
+"""Seconds that the manifest is waited for where the process ends by ``os._exit``: a lock may be held for ever."""
 
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
@@ -54,7 +63,7 @@ def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
 
 
 def megabytes(text: str) -> Optional[float]:
-    """Return a limit as a number; None where there is none, or it is no number."""
+    """Return a limit as a number; None if there is none, or if it is not a number."""
     with suppressed(ValueError):
         return float(text) if float(text) > 0 else None
     return None
@@ -68,6 +77,18 @@ def _size(root: str) -> float:
             with suppressed(OSError):
                 total += os.lstat(os.path.join(directory, name)).st_size
     return total / 1e6
+
+
+def _forget_earlier_launch(path: str) -> None:
+    """Remove the manifest of an earlier launch from the folder of this process, which has its rank or its number. Where
+    the process is killed before it writes its own, its files would be taken for those of the earlier.
+    """
+    manifest = os.path.join(path, manifest_name(path))
+    with suppressed(OSError, ManifestError):
+        if load_manifest(manifest).run.launch != current_launch():
+            for name in (manifest_name(path), file_names.summary_file()):
+                with suppressed(FileNotFoundError):
+                    os.unlink(os.path.join(path, name))
 
 
 class _Followed(PrepareDebug):
@@ -92,10 +113,11 @@ class _Own:
         self._is_full = False
         limit = os.environ.get(LIMIT, "")
         if limit and megabytes(limit) is None:
-            warn("%s=%s is no number of megabytes: the dumps have no limit", LIMIT, limit)
+            warn("%s=%s is not a number of megabytes: the dumps have no limit", LIMIT, limit)
         self._begin()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork_in_child)
+        replace_attribute(os, "_exit", self._exiting(os._exit))
 
     def _begin(self) -> None:
         self._timer: Optional[threading.Timer] = None
@@ -116,6 +138,24 @@ class _Own:
         self._opened.dump_src_dir = path
         move_after_fork(session, parents)
         self._timer, self._delay = None, _DELAY
+
+    def _exiting(self, original: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+        @functools.wraps(original)
+        def _exit(status: int) -> NoReturn:
+            try:
+                self._write_before_exit()
+            finally:  # whatever a signal handler raises: the process was to end here
+                original(status)
+
+        return _exit
+
+    @safely("writing what was compiled before os._exit")
+    def _write_before_exit(self) -> None:
+        session = self._opened.session
+        if session is not None and self._opened._open and is_behind(session) and not sys.is_finalizing():
+            writer = threading.Thread(target=write_manifest, args=(session,), kwargs={"at_once": True}, daemon=True)
+            writer.start()
+            writer.join(_AT_EXIT)
 
     def _event(self, event: Event) -> None:
         """Write the manifest a little later. A thread that begins while the interpreter ends can't."""
@@ -149,7 +189,9 @@ def begin(root: str, folder: str, *, stepping: bool = True) -> None:
     worker = os.path.join(*private_names.INDUCTOR.whole.split("."), "compile_worker")
     if worker in "".join(sys.argv[:1]):  # a worker that compiles kernels for another process, which dumps them
         return
-    opened = _Followed(os.path.join(root, folder), stepping=stepping)
+    path = os.path.join(root, folder)
+    _forget_earlier_launch(path)
+    opened = _Followed(path, stepping=stepping)
     opened.__enter__()
     _Own(root, opened)
 

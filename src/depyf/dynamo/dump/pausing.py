@@ -70,13 +70,13 @@ _debugs: List[Debug] = []
 
 
 def compiles_nothing() -> bool:
-    """Whether the program is inside ``debug()``."""
+    """Return whether the program is inside ``debug()``."""
     return bool(_debugs)
 
 
 _NO_INPUT = (
-    "depyf.debug() pauses in a debugger that reads commands, and this notebook has nobody to type them: it is run "
-    "without input (as nbconvert and papermill do). Run the cell in a notebook that somebody sits at, switch its "
+    "depyf.debug() pauses in a debugger that reads commands, and this notebook has no input "
+    "(nbconvert and papermill run it without). Run the cell in an interactive notebook, switch its "
     "visual debugger on, or set PYTHONBREAKPOINT=0 to run through"
 )
 
@@ -85,7 +85,8 @@ _PAUSE = "__import__('builtins').breakpoint()\n__builtins__\n"
 
 
 def _user_frame(frame: FrameType) -> FrameType:
-    """The frame whose ``with`` statement this is: the first that is not ours or ``contextlib``'s (an ``ExitStack``)."""
+    """Return the frame whose ``with`` statement this is: the first that is not ours or ``contextlib``'s (an
+    ``ExitStack``)."""
     caller: Optional[FrameType] = frame
     while caller is not None and _enters(caller.f_code.co_filename):
         caller = caller.f_back
@@ -110,10 +111,8 @@ def _pause_in(frame: FrameType) -> None:
 
 
 def _nobody_would_stop() -> bool:
-    """Whether this is a Jupyter kernel whose visual debugger is off: it holds ``breakpoint()``, and does nothing then.
-
-    Python's own hook opens pdb, which IPython has taught to ask for its commands in the notebook.
-    """
+    """Return whether this is a Jupyter kernel whose visual debugger is off: ``breakpoint()`` has no effect there.
+    Python's own hook opens pdb, which IPython has taught to ask for its commands in the notebook."""
     debugpy = sys.modules.get("debugpy")
     if debugpy is None or "ipykernel" not in sys.modules:
         return False
@@ -149,7 +148,7 @@ def let_nothing_compile() -> None:
 
 
 def _run_only() -> None:
-    """The same for a torch without stances: every callback that Dynamo would set means "run only"."""
+    """Do the same in a torch without stances: every callback that Dynamo would set means "run only"."""
     eval_frame = private_names.SET_EVAL_FRAME.holder()
     original = eval_frame.set_eval_frame
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import os
 import weakref
-from dataclasses import replace
 from types import CodeType
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf import file_names
-from depyf.dynamo.capture.graphs import readable_text, write_graph
+from depyf.dynamo.capture.graphs import write_graph
 from depyf.dynamo.capture.kernels import text_of_copy
 from depyf.dynamo.capture.records import EarlierFunction, KernelFile, TransformedCode
 from depyf.dynamo.capture.rendering import render
@@ -22,8 +21,10 @@ from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
+from depyf.quick_dataclass import replace
 from depyf.torch_trace.stages import Stage, with_status
 
 _EARLIER = "Compiled before prepare_debug was entered."
@@ -42,7 +43,7 @@ def dump_earlier(session: Session) -> None:
 
 
 def _is_in(directory: DumpDirectory, code: CodeType) -> bool:
-    """Whether the directory has it already: as the file that it runs from, or as a copy. It has a copy from now on."""
+    """Return whether the directory has it already, as the file that it runs from or as a copy; else record a copy."""
     copied = _copied.get((id(directory), id(code)))
     _copied[id(directory), id(code)] = weakref.ref(code)
     return directory.is_in(code.co_filename) or (copied is not None and copied() is code)

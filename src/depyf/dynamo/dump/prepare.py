@@ -71,7 +71,7 @@ class PrepareDebug(HookedContext[Session]):
         capture.drop(entry)
 
     def __str__(self) -> str:
-        """What was compiled so far in the current or last session, in a few lines."""
+        """Return what was compiled so far in the current or last session, in a few lines."""
         head = f"depyf.prepare_debug({self.dump_src_dir!r})"
         if self.session is None:
             return f"{head}: it has not begun: enter it (with depyf.prepare_debug(...): ...)"
@@ -83,14 +83,14 @@ class PrepareDebug(HookedContext[Session]):
 
     @safely("showing a session in a notebook")
     def _repr_html_(self) -> Optional[str]:
-        """What Jupyter shows of the session: what was compiled so far, and the source with what became of each line."""
+        """Return Jupyter's view of the session: what was compiled so far, and the source with the outcome of lines."""
         return None if self.session is None else summary_html(run_of(self.session))
 
 
 def prepare_debug(
     dump_src_dir: Union[str, os.PathLike[str]],
-    clean_wild_fx_code: bool = True,
-    log_bytecode: bool = False,
+    clean_wild_fx_code: bool = True,  # noqa: FBT001, FBT002 - the order of depyf 0.20
+    log_bytecode: bool = False,  # noqa: FBT001, FBT002
     *,
     force_recompile: bool = False,
     stepping: bool = True,

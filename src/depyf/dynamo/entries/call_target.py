@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from dataclasses import field, replace
+from dataclasses import field
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
@@ -29,7 +29,7 @@ from depyf.dynamo.entries.callables import (
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.nested_code import closure_of
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class Called:
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
-        """What torch's own plain wrappers (``no_grad``, ``autocast``) enter before the compiled code runs."""
+        """Enter the contexts that torch's own plain wrappers (``no_grad``, ``autocast``) enter before the compiled code
+        runs."""
         with contextlib.ExitStack() as stack:
             for make in self.contexts:
                 stack.enter_context(make())

@@ -57,7 +57,7 @@ def is_entered(function: object) -> bool:
 
 
 def _call_of(cls: type) -> object:
-    """What a class has as its ``__call__``."""
+    """Return the ``__call__`` of a class."""
     return static_attribute(cls, "__call__")
 
 
@@ -108,7 +108,7 @@ def is_of_torchs(function: object) -> bool:
 
 
 def behind(function: object) -> object:
-    """What torch's function ``inner`` calls."""
+    """Return the function that torch's function ``inner`` calls."""
     return dict(closure_of(function))["fn"]
 
 

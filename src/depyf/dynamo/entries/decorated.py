@@ -1,7 +1,7 @@
 """The name of a decorated function or method: its own, not that of the wrapper around it.
 
 Dynamo compiles the wrapper (``can_return_tuple.<locals>.wrapper``), whose code all functions with that decorator share.
-The class of the frame's ``self``, or of the one that guards were made for, says which one it is.
+The class of the frame's ``self``, or of the guarded one, distinguishes them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _DEEPEST = 20
 
 
 def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
-    """The qualified name of the function whose frame has these local variables."""
+    """Return the qualified name of the function whose frame has these local variables."""
     found = _name_in(type(_first_argument(code, frame_locals)), code)
     return found or qualified_name(code)
 
 
 def shown_name_now(code: CodeType) -> str:
-    """The same for the code that Dynamo is compiling, called from a hook."""
+    """Return the qualified name for the code that Dynamo is compiling, called from a hook."""
     return shown_name(code, frames.frame_locals(code) or {})
 
 
 def short_name_now(code: CodeType) -> str:
-    """The same on one line: a plain name; a wrapper has the name of what it wraps."""
+    """Return that name on one line: a plain name, or for a wrapper the name of the wrapped function."""
     found = shown_name_now(code)
     return code.co_name if found == qualified_name(code) else found
 
 
 def short_name_of_entry(code: CodeType, manager: Guards) -> str:
-    """The short name of the function that a cache entry is for, as far as its guards show."""
+    """Return the short name of the function that a cache entry is for, as far as its guards show."""
     if not _may_wrap(code):
         return code.co_name
     return _name_in(_class_guarded(code, manager), code) or code.co_name
@@ -57,7 +57,7 @@ def _first_argument(code: CodeType, frame_locals: Mapping[str, object]) -> objec
 
 
 def _class_guarded(code: CodeType, manager: Guards) -> Optional[type]:
-    """The class of the first argument that an entry was compiled for; None where PyTorch does not report it."""
+    """Return the class of the first argument that an entry was compiled for; None where PyTorch does not report it."""
     takes_any = bool(code.co_argcount or code.co_flags & inspect.CO_VARARGS)
     if manager is None or guards_function.is_function(manager) or not takes_any:
         return None
@@ -68,7 +68,7 @@ def _class_guarded(code: CodeType, manager: Guards) -> Optional[type]:
 
 
 def _name_in(cls: Optional[type], code: CodeType) -> Optional[str]:
-    """``Class.method`` for the method of a class that is wrapped in a function with this code; None without one."""
+    """Return ``Class.method`` for the method of a class wrapped in a function with this code; None without one."""
     if cls is None or cls is type(None) or not _may_wrap(code):
         return None
     for base in cls.__mro__:
@@ -79,7 +79,7 @@ def _name_in(cls: Optional[type], code: CodeType) -> Optional[str]:
 
 
 def _is_wrapped_by(value: object, code: CodeType) -> bool:
-    """Whether a function (in ``classmethod`` and the like) has a wrapper with this code somewhere around it."""
+    """Return whether a function (in ``classmethod`` and the like) has a wrapper with this code somewhere around it."""
     for _ in range(_DEEPEST):
         if isinstance(value, (classmethod, staticmethod, MethodType)):
             value = value.__func__

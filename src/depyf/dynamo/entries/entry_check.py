@@ -30,7 +30,7 @@ def is_backend_of(entry: cache_entries.CacheEntry, backend: object) -> bool:
 
 
 def would_hit(code: CodeType, values: Mapping[str, object], backend: object, region: int = -1) -> bool:
-    """Whether some cache entry of ``code`` would run for these local variables."""
+    """Return whether some cache entry of ``code`` would run for these local variables."""
     return any(
         is_backend_of(entry, backend) and first_failure(entry.guard_manager, values)[1]
         for entry in cache_entries.cache_entries(code, region)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from types import CodeType, ModuleType
 from typing import Dict, FrozenSet, Mapping, Optional, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.asynchronous import suppressed, synchronous
 from depyf.bytecode.parsing import parse
 from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
-from depyf.result import Hints
+from depyf.hints import Hints
+from depyf.lazy_pattern import re_compile
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
 """The prefixes of the names of resume functions; the second is that of PyTorch 2.2 and older."""
@@ -22,11 +24,9 @@ def hints_for(
     frame_globals: Optional[Mapping[str, object]],
     graph_outputs: Mapping[str, int],
 ) -> Hints:
-    """The hints for ``transformed``, which Dynamo wrote for ``original``.
-
-    ``real_names`` maps the names in ``transformed`` to those in the globals of the frame, where they differ;
-    ``graph_outputs`` is the number of outputs of each compiled graph, by its name in ``transformed``.
-    """
+    """Return the hints for ``transformed``, which Dynamo wrote for ``original``. ``real_names`` maps the names in
+    ``transformed`` to those in the globals of the frame, where they differ; ``graph_outputs`` is the number of outputs
+    of each compiled graph, by its name in ``transformed``."""
     try:
         installed = installed_globals(transformed) - _of_the_user(original, frame_globals or {})
     except synchronous(ValueError):  # bytecode that no compiler emits: it is refused anyway
@@ -47,17 +47,15 @@ def hints_for(
 
 
 def _of_the_user(original: CodeType, frame_globals: Mapping[str, object]) -> FrozenSet[str]:
-    """The globals that ``original`` loads itself, and whose names look like those that Dynamo generates.
-
-    Resume functions load modules that Dynamo has put there.
-    """
+    """Return the globals that ``original`` loads itself, and whose names look like those that Dynamo generates. Resume
+    functions load modules that Dynamo has put there."""
     loaded = loaded_globals(original, installed_globals(original))
     modules = {name for name in loaded if isinstance(frame_globals.get(name), ModuleType)}
     return frozenset(loaded - modules if original.co_name.startswith(RESUMED) else loaded)
 
 
 def _parameters(function: object) -> Tuple[str, ...]:
-    """The parameters of a resume function; a factory that makes it from cells holds its code as a constant."""
+    """Return the parameters of a resume function; a factory that makes it from cells holds its code as a constant."""
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return ()
@@ -68,7 +66,11 @@ def _parameters(function: object) -> Tuple[str, ...]:
 
 
 def count_outputs(graph_text: str) -> Optional[int]:
-    """How many values the graph in ``graph_text`` (a dumped captured graph) returns; None if that can't be seen."""
+    """Return how many values the graph in ``graph_text`` (a dumped captured graph) returns, ``None`` if unknown."""
+    returns = _OUTERMOST_RETURN.findall(graph_text)
+    if len(returns) == 1:  # no tree of a large graph is made for one line
+        with suppressed(SyntaxError, ValueError):
+            return _length(parse(returns[0], "eval").body)
     try:
         tree = parse(graph_text)
     except synchronous(SyntaxError, ValueError):
@@ -76,13 +78,19 @@ def count_outputs(graph_text: str) -> Optional[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "forward":
             last = node.body[-1] if node.body else None
-            if isinstance(last, ast.Return) and isinstance(last.value, (ast.Tuple, ast.List)):
-                return len(last.value.elts)
+            return _length(last.value) if isinstance(last, ast.Return) else None
     return None
 
 
+_OUTERMOST_RETURN = re_compile(r"^        return (.+)$", re.MULTILINE)
+
+
+def _length(value: Optional[ast.expr]) -> Optional[int]:
+    return len(value.elts) if isinstance(value, (ast.Tuple, ast.List)) else None
+
+
 def resume_code(value: object) -> Tuple[Optional[CodeType], bool]:
-    """The code object behind a ``__resume_at_*`` global, and whether that global makes the function from cells."""
+    """Return the code object of a ``__resume_at_*`` global, and whether that global makes the function from cells."""
     if isinstance(value, CodeType):
         return value, True
     code = getattr(value, "__code__", None)

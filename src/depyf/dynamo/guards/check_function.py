@@ -6,7 +6,7 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import field
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -17,7 +17,7 @@ from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards.to_python import Naming, attribute_read, convert, convert_structure
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
 from depyf.dynamo.hooks.torch_types import Guards
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
@@ -26,12 +26,11 @@ _DEFINED_IN_FILE = frozenset({"L", "G", "___ids", "___names", "___live"})
 
 @dataclass(frozen=True)
 class GuardLine:
-    """One guard.
+    """One guard. ``kind`` is PyTorch's class of guard, ``source`` what it reads, ``code`` PyTorch's own text.
 
-    ``kind`` is PyTorch's class of guard, ``source`` what it reads, ``code`` PyTorch's own text, ``expression`` the
-    Python that checks the same, ``user_line`` the line of the user that caused it, ``guard`` what its text says.
-    ``live`` is true when there is no Python for it: the expression then asks PyTorch's own guard. ``path`` is what that
-    needs.
+    ``expression`` is the Python that checks the same, ``user_line`` the line of the user that caused it, ``guard`` the
+    facts in its text. ``live`` is true when there is no Python for it: the expression then calls PyTorch's own guard.
+    ``path`` is what that needs.
     """
 
     kind: str
@@ -61,7 +60,7 @@ class EntryGuards:
         known: Set[str] = set()
         invalidated = getattr(manager, "invalidation_reason", None)
         if invalidated is not None:
-            # The object in the place of its guards checks nothing, and PyTorch never calls it.
+            # The object in place of its guards checks nothing, and PyTorch never calls it.
             lines.append(
                 GuardLine("INVALIDATED", "", naming.stable(str(invalidated)), "False", naming.stable(str(invalidated)))
             )
@@ -73,7 +72,7 @@ class EntryGuards:
         return EntryGuards(name, tuple(lines), naming, LiveGuard(manager))
 
     def source(self) -> str:
-        """The text of the guard function, which needs ``header`` before it."""
+        """Return the text of the guard function. It needs ``header`` before it."""
         out = ["@___guard", f"def {self.name}(L, G, **___kwargs_ignored):", "    return ("]
         if not self.lines:
             out.append("        True  # no guards at all")
@@ -85,7 +84,7 @@ class EntryGuards:
         return "\n".join([*out, "    )", ""])
 
     def table(self) -> LiveTable:
-        """What a file that holds only this function needs at run time."""
+        """Return what a file that holds only this function needs at run time."""
         return live_table_of([self], self.naming)
 
     def evaluate(
@@ -105,7 +104,7 @@ class EntryGuards:
         return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
 
     def function(self) -> Callable[[Mapping[str, object], Mapping[str, object]], bool]:
-        """The guard function itself, with the live objects bound."""
+        """Return the guard function itself, with the live objects bound."""
         names = namespace([self], self.table())
         exec(compile(self.source(), f"<{self.name}>", "exec"), names)
         function: Callable[[Mapping[str, object], Mapping[str, object]], bool] = names[self.name]
@@ -126,7 +125,7 @@ def _holds(expression: str, names: Dict[str, object], frame_locals: object, fram
 
 
 def one_line(comment: str) -> str:
-    """A comment that stays on its line."""
+    """Return a comment on one line."""
     return " ".join(comment.splitlines())
 
 
@@ -135,7 +134,7 @@ def _lines_of(check: Check, name: str, naming: Naming, manager: Guards) -> List[
         structural = _mode_stack(manager, naming)
     else:
         structural = convert_structure(check, naming)
-    guards = [read(part) for part in check.parts]
+    guards = [_of_known_class(read(part), check) for part in check.parts]
     if check.kind in (ACCESS, DICT_MANAGER):
         guards = [_without_text(check)]
     if structural is not None:
@@ -150,8 +149,16 @@ def _lines_of(check: Check, name: str, naming: Naming, manager: Guards) -> List[
     return lines or [_live_line(check, name, unknown, naming)]
 
 
+def _of_known_class(guard: Guard, check: Check) -> Guard:
+    """Return the guard with the name of its class, which the text of PyTorch 2.9 and older gives as an id only."""
+    known = check.value_type
+    if known is None or guard.kind is not GuardKind.CLASS or guard.expected or guard.identity != id(known):
+        return guard
+    return replace(guard, expected=guard_runtime._class_name(known))
+
+
 def _without_text(check: Check) -> Guard:
-    """The guard of a check that has no text of its own."""
+    """Return the guard of a check that has no text of its own."""
     if check.kind == ACCESS:
         attribute, code = attribute_read(check), check.parts[0]
         if attribute is not None:
@@ -168,7 +175,7 @@ def _line(check: Check, guard: Guard, expression: str, naming: Naming) -> GuardL
 
 
 def _live_line(check: Check, name: str, guard: Guard, naming: Naming) -> GuardLine:
-    """A guard that has no Python form: the expression asks PyTorch about this value, or about all."""
+    """Return a guard that has no Python form: its expression calls PyTorch's check of this value, or of all values."""
     whole = check.source == EPILOGUE
     label = "" if whole else f", {naming.stable(check.source or 'global state')!r}"
     line = _line(check, guard, f"___live.guard({name!r}{label})(L)", naming)
@@ -176,7 +183,7 @@ def _live_line(check: Check, name: str, guard: Guard, naming: Naming) -> GuardLi
 
 
 def _mode_stack(manager: Guards, naming: Naming) -> Optional[str]:
-    """The expression for the stack of torch function modes; the classes are in the closure of PyTorch's checker."""
+    """Return the expression for the stack of torch function modes; the classes are in PyTorch's closure."""
     checker: Any = (getattr(manager, "closure_vars", None) or {}).get("___check_torch_function_mode_stack")
     code = getattr(checker, "__code__", None)
     if checker is None or code is None or "types" not in code.co_freevars:
@@ -209,7 +216,7 @@ def live_table_of(
 
 
 def header(entries: Sequence[EntryGuards]) -> str:
-    """The imports and tables that must precede the guard functions of a file."""
+    """Return the imports and tables that must precede the guard functions of a file."""
     used = names_used(entries)
     modules = [text for name, text in _IMPORTED_MODULES.items() if name in used]
     builtin_names = set(dir(__import__("builtins")))
@@ -231,7 +238,7 @@ def header(entries: Sequence[EntryGuards]) -> str:
 
 
 def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
-    """The names that the guard expressions refer to."""
+    """Return the names that the guard expressions refer to."""
     found: Set[str] = set()
     for entry in entries:
         found |= entry.naming.used
@@ -239,7 +246,7 @@ def names_used(entries: Sequence[EntryGuards]) -> Set[str]:
 
 
 def namespace(entries: Sequence[EntryGuards], table: LiveTable) -> Dict[str, Any]:
-    """The globals that the guard functions see when they are run without a file."""
+    """Return the globals that the guard functions see when they are run without a file."""
     names: Dict[str, object] = {"___live": table, "___ids": table.ids, "___names": table.names}
     names["___guard"] = guard_runtime.___guard
     text = "\n".join(_IMPORTED_MODULES[name] for name in names_used(entries) if name in _IMPORTED_MODULES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, Iterator, Mapping, Optional
 
 from depyf.asynchronous import synchronous
@@ -15,7 +14,8 @@ from depyf.diagnosis.guard_text import autocast_setting
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.tensor_words import shown
 from depyf.dynamo.hooks import torch_names
-from depyf.dynamo.hooks.safely import describe
+from depyf.messages import describe
+from depyf.quick_dataclass import replace
 from depyf.source.printing.unparsing import unparse
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import FailedGuard
@@ -28,7 +27,7 @@ from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
 from depyf.dynamo.hooks.torch_types import Guards
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 from depyf.source.printing.unparsing import unparse
 
 _OF_WHAT_A_VALUE_IS = frozenset(
@@ -56,9 +55,8 @@ class Failing:
 
 @dataclass(frozen=True)
 class _Found:
-    """A line that fails. ``missing`` is the part of its ``source`` that can't be read, if any. ``is_another`` says that
-    everything reached through its value is different, too.
-    """
+    """A line that fails. ``missing`` is the part of its ``source`` that can't be read, if any. With ``is_another``
+    everything reached through its value is different, too."""
 
     line: GuardLine
     guard: FailedGuard
@@ -83,6 +81,7 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
         if not guards.live.distinguishes():  # of those that only PyTorch can check: the one that it names, if any
             named = read(first[0]) if len(first) == 1 else NO_GUARD
             lines = [line for line in lines if not line.live or _is_about(line, named)]
+        lines = [line for line in lines if not _fails_for_another(line, guards, values)]
     except NotLiveError:
         lines = []
     found = [_found(line, guards, manager, values, scope) for line in lines]
@@ -120,9 +119,17 @@ def _found(
 
 
 def _reported_for(line: GuardLine, guards: EntryGuards, values: Mapping[str, object]) -> Optional[str]:
-    """What PyTorch reports of a guard that only it can check."""
+    """Return what PyTorch reports of a guard that only it can check."""
     texts = guards.live.words_of_path(values, line.path) if line.live and line.source != EPILOGUE else ()
     return texts[0] if len(texts) == 1 else None
+
+
+def _fails_for_another(line: GuardLine, guards: EntryGuards, values: Mapping[str, object]) -> bool:
+    """Return whether PyTorch, asked about the global state, reports another guard: of what reads no value it can only
+    check all guards together.
+    """
+    reported = _reported_for(line, guards, values) if line.guard.kind is GuardKind.GLOBAL_STATE else None
+    return reported is not None and read(reported).kind is not GuardKind.GLOBAL_STATE
 
 
 def _named_first(
@@ -147,6 +154,8 @@ def _named_first(
         line = GuardLine("", missing, named.code, "", "", guard=named)
         return [_Found(line, of_torch, missing, missing, bool(missing)), *found]
     known, of_call = found[position], as_known_here(named)
+    if of_call.kind is GuardKind.CLASS:  # its text may have an id only
+        of_call = replace(of_call, expected=known.line.guard.expected)
     if of_call.kind in COMPARISONS or " == " in of_call.code:  # the value now is known
         of_call = of_call.with_actual(known.guard.explanation.now)
     in_its_words = replace(known, guard=replace(known.guard, explanation=explain(of_call)))
@@ -179,7 +188,7 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
 
 
 def _follows(each: _Found, cause: _Found) -> bool:
-    """Whether a guard fails because another one does."""
+    """Return whether a guard fails because another one does."""
     if each.missing and each.missing == cause.missing:
         return True
     source = each.missing or (each.line.code if each.is_relation else each.source)
@@ -216,7 +225,7 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
 def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:
     try:
         eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
-    except NameError:  # an unknown helper of PyTorch: the guard itself says more
+    except NameError:  # an unknown helper of PyTorch: the guard itself has more detail
         return True
     except synchronous():
         return False

@@ -19,7 +19,7 @@ _OF_MODULES = {"torch": ("Size", "device"), "np": ("bool", "int", "uint", "float
 
 
 def is_literal(node: ast.AST) -> bool:
-    """Whether an expression is built of constants and of the few calls that show values of common types."""
+    """Return whether an expression is built of constants and of the few calls that show values of common types."""
     if isinstance(node, ast.Expression):
         return is_literal(node.body)
     if isinstance(node, ast.Constant):

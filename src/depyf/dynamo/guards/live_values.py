@@ -73,6 +73,9 @@ class LiveIds(_ByName[int, LiveId]):
 _OTHER_GRAD_MODE = "GLOBAL_STATE changed: grad_mode"
 
 
+_Ask = Callable[[GuardRoot, Mapping[str, object]], GuardAnswer]
+
+
 class LiveGuard:
     """The guards of one cache entry in PyTorch's own form, referenced weakly: they work as long as the entry exists."""
 
@@ -104,19 +107,22 @@ class LiveGuard:
             return guards_function.holds(manager, frame_locals, sources)
         if not self.distinguishes():
             return self.check(frame_locals)
-        if own and self._failure(frame_locals, sources - {own}) is not None:
+        ask = _asking(sources)  # of ``own`` alone, too, where nothing is above it
+        if own and self._failure(frame_locals, sources - {own}, ask) is not None:
             return True
-        return self._failure(frame_locals, sources) is None
+        return self._failure(frame_locals, sources, ask) is None
 
     def words_of_path(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Sequence[str]:
         """Return PyTorch's message about the first of these guards that fails; empty if it has none."""
         manager = self._living()
         if guards_function.is_function(manager) or not self.distinguishes():
             return ()
-        return self._failure(frame_locals, sources) or ()
+        return self._failure(frame_locals, sources, _asking(sources)) or ()
 
-    def _failure(self, frame_locals: Mapping[str, object], sources: FrozenSet[str]) -> Optional[Sequence[str]]:
-        """The same, None where none fails."""
+    def _failure(
+        self, frame_locals: Mapping[str, object], sources: FrozenSet[str], ask: _Ask
+    ) -> Optional[Sequence[str]]:
+        """Return the failure messages, ``None`` if no guard fails."""
         manager = self._living()
         assert not guards_function.is_function(manager)
         root = manager.root
@@ -125,19 +131,17 @@ class LiveGuard:
             self._partial[sources] = root.clone_manager(
                 lambda node: isinstance(node, root_type) or node.get_source() in sources
             )
-        # Guards on PyTorch's state read no value; they are checked as they are.
-        ask = check_in_its_grad_mode if any(sources) else _check
         answer = ask(self._partial[sources], frame_locals)
         holds = bool(answer.result) or _only_relations_fail(root, answer.verbose_code_parts)
         return None if holds else list(answer.verbose_code_parts)
 
     def distinguishes(self) -> bool:
-        """Whether ``check_path`` can check single guards; an older PyTorch can only check all of them."""
+        """Return whether ``check_path`` can check single guards; an older PyTorch can only check all of them."""
         manager = self._living()
         return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
 
     def global_scope(self) -> Optional[Dict[str, object]]:
-        """The globals that the guards read, ``None`` once the entry is gone."""
+        """Return the globals that the guards read, ``None`` if the entry has been deleted."""
         manager = self._manager()
         scope = getattr(manager, "global_scope", None) or {}
         return scope.get("G")
@@ -149,8 +153,7 @@ def _check(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
 
 def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) -> GuardAnswer:
     """Return PyTorch's result for these guards, in the grad mode that they were made in if only that differs. The
-    guards on PyTorch's state come first; if one fails, the result says nothing about the values.
-    """
+    guards on PyTorch's state come first; if one fails, the values are not checked."""
     answer = _check(root, frame_locals)
     if answer.result or [part.strip() for part in answer.verbose_code_parts] != [_OTHER_GRAD_MODE]:
         return answer
@@ -158,6 +161,11 @@ def check_in_its_grad_mode(root: GuardRoot, frame_locals: Mapping[str, object]) 
 
     with torch.set_grad_enabled(not torch.is_grad_enabled()):
         return _check(root, frame_locals)
+
+
+def _asking(sources: FrozenSet[str]) -> _Ask:
+    """Return how the guards of these sources are checked; those on PyTorch's state read no value: as they are."""
+    return check_in_its_grad_mode if any(sources) else _check
 
 
 def _only_relations_fail(root: object, failed: Sequence[str]) -> bool:
@@ -172,10 +180,10 @@ def _only_relations_fail(root: object, failed: Sequence[str]) -> bool:
 class LiveTable:
     """Everything live that one file of guards needs.
 
-    ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the
-    guard function, ``paths`` (the source of a value, and all that lead to it) by that and the text that stands for one
-    guard without a Python form, ``codes`` (held weakly) by the name of the function in the file, ``constants`` (found
-    in their code objects, and not held) by the name that stands for them.
+    ``ids`` and ``names`` (names of globals that contain an id) are by stable name, ``guards`` by the name of the guard
+    function, ``paths`` (the source of a value, and all prefixes of it) by that and the text of one guard without a
+    Python form, ``codes`` (held weakly) by the name of the function in the file, ``constants`` (found in their code
+    objects, and not held) by their name in the file.
     """
 
     def __init__(
@@ -195,7 +203,7 @@ class LiveTable:
         self._constants = {name: (weakref.ref(code), at) for name, (code, at) in (constants or {}).items()}
 
     def guard(self, function: str, path: Optional[str] = None) -> Callable[[Mapping[str, object]], bool]:
-        """The live guard of that guard function; only its part called ``path`` when that is given."""
+        """Return the live guard of that guard function, only its part at ``path`` if that is given."""
 
         def check(frame_locals: Mapping[str, object]) -> bool:
             if function not in self._guards:
@@ -209,7 +217,7 @@ class LiveTable:
         return check
 
     def code(self, name: str) -> Optional[CodeType]:
-        """The code object of that name, ``None`` if it is unknown or gone."""
+        """Return the code object of that name, ``None`` if it is unknown or deleted."""
         reference = self._codes.get(name)
         return None if reference is None else reference()
 
@@ -224,7 +232,7 @@ class LiveTable:
         return True, value
 
     def global_scope(self) -> Dict[str, object]:
-        """The user's globals, empty if they are unknown."""
+        """Return the user's globals, empty if they are unknown."""
         for guard in self._guards.values():
             scope = guard.global_scope()
             if scope is not None:
@@ -233,7 +241,7 @@ class LiveTable:
 
 
 class LiveNames(_ByName[str, str]):
-    """Names of globals that differ from run to run, by stable name; a name that is not known stands for itself."""
+    """Names of globals that differ from run to run, by stable name; an unknown name maps to itself."""
 
     def __getitem__(self, name: str) -> str:
         return self._values.get(name, name)

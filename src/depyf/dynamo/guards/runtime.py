@@ -34,7 +34,7 @@ Expected = Union[LiveId, int]
 
 
 def ___guard(function: Callable[..., bool]) -> Callable[..., bool]:
-    """Decorator: a guard whose value can't be read, or can't be compared, fails."""
+    """Decorate a guard: it fails if its value can't be read or can't be compared."""
 
     @functools.wraps(function)
     def check(*args: object, **kwargs: object) -> bool:
@@ -55,24 +55,24 @@ def ___reads(*values: object) -> bool:
 
 
 def ___equals(value: object, expected: object) -> bool:
-    """Equal and of exactly the same type, or the same object: ``1``, ``True`` and ``1.0`` are three values."""
+    """Return whether both are equal and of exactly the same type, or identical: ``1``, ``True`` and ``1.0`` differ."""
     return value is expected or (type(value) is type(expected) and bool(value == expected))
 
 
 def ___check_obj_id(value: object, expected: Expected) -> bool:
-    """The same object as when the code was compiled."""
+    """Return whether it is the same object as at compile time."""
     return expected == id(value)
 
 
 def ___check_type_id(value: object, expected: Expected) -> bool:
-    """An instance of exactly that class; compared by name where ids are not valid."""
+    """Return whether it is an instance of exactly that class, compared by name where ids are not valid."""
     if isinstance(expected, LiveId) and expected.value is None:
         return _class_name(type(value)) == expected.name.partition("#")[0]
     return expected == id(type(value))
 
 
 def ___check_fake_script_type(value: object, expected: Expected) -> bool:
-    """Like ``___check_type_id``, looking through the stand-in that tracing uses for script objects."""
+    """Do what ``___check_type_id`` does, looking through the fake that tracing uses for script objects."""
     stand_in = private_names.FAKE_SCRIPT_OBJECT.find()
     if stand_in is not None and isinstance(value, stand_in):
         value = value.real_obj
@@ -80,12 +80,12 @@ def ___check_fake_script_type(value: object, expected: Expected) -> bool:
 
 
 def ___check_dict(value: Any, expected_type: Expected, size: int) -> bool:
-    """A dict of exactly that class with that many keys."""
+    """Return whether it is a dict of exactly that class with that many keys."""
     return ___check_type_id(value, expected_type) and dict.__len__(value) == size
 
 
 def ___set_contains(values: object, item: object) -> bool:
-    """A set or frozenset that has the item."""
+    """Return whether the set or frozenset has the item."""
     return isinstance(values, (set, frozenset)) and item in values
 
 
@@ -100,11 +100,9 @@ def ___check_tensor(
     size: Optional[Sequence[Optional[int]]],
     stride: Optional[Sequence[Optional[int]]],
 ) -> bool:
-    """A tensor like the one that was compiled for.
-
-    ``class_name`` is the name of its exact class, ``keys`` are its dispatch keys (under the current thread's), a
-    ``None`` in ``size`` (elements) or ``stride`` (elements) is a dimension that may have any value.
-    """
+    """Return whether the tensor is like the one at compile time. ``class_name`` is the name of its exact class,
+    ``keys`` are its dispatch keys (under the current thread's), a ``None`` in ``size`` (elements) or ``stride``
+    (elements) is a dimension that may have any value."""
     return (
         type(value).__qualname__ == class_name
         and _dispatch_keys(value) == keys
@@ -117,10 +115,8 @@ def ___check_tensor(
 
 
 def ___check_dimension_marks(value: Any, **expected: object) -> bool:
-    """No dimension is marked (``mark_dynamic`` ...) beyond what it was marked at compile time.
-
-    Every keyword is a kind of mark without its prefix ``_dynamo_``: the dimensions that may have it.
-    """
+    """Return whether no dimension is marked (``mark_dynamic`` ...) beyond the marks of compile time. Every keyword is a
+    kind of mark without its prefix ``_dynamo_``: the dimensions that may have it."""
     for attribute in _MARKS:
         if not hasattr(value, attribute):
             continue
@@ -131,12 +127,12 @@ def ___check_dimension_marks(value: Any, **expected: object) -> bool:
 
 
 def ___check_no_aliasing(*values: object) -> bool:
-    """All different objects."""
+    """Return whether all objects are different."""
     return len({id(value) for value in values}) == len(values)
 
 
 def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: List[torch.Tensor]) -> bool:
-    """Exactly the first tensors share memory with another one."""
+    """Return whether exactly the ``overlapping`` tensors share memory with another one."""
     compute = private_names.OVERLAPPING.find()
     if compute is None:
         raise NotLiveError("this PyTorch does not report which tensors share memory")
@@ -145,7 +141,7 @@ def ___check_overlapping(*, overlapping: List[torch.Tensor], non_overlapping: Li
 
 
 def ___check_global_state(**expected: object) -> bool:
-    """Grad mode, autocast, determinism, default dtype and the other global settings have not changed."""
+    """Return whether grad mode, autocast, determinism, default dtype and the other global settings are unchanged."""
     return {key: value for key, value in ___global_state().items() if key in expected} == expected
 
 
@@ -158,11 +154,9 @@ def ___global_state() -> Dict[str, object]:
 
 
 def flat_global_state(state: Mapping[str, object]) -> Dict[str, object]:
-    """PyTorch's description of its global state with the part on autocast made short.
-
-    ``autocast`` maps the number of each device type with autocast to the number of its dtype: what the other device
-    types would use is not compared.
-    """
+    """Return PyTorch's description of its global state with a short form of the part on autocast. ``autocast`` maps the
+    number of each device type with autocast to the number of its dtype: what the other device types would use is not
+    compared."""
     flat = {key: value for key, value in state.items() if key != "autocast_state"}
     autocast = state.get("autocast_state")
     if isinstance(autocast, dict):
@@ -173,7 +167,7 @@ def flat_global_state(state: Mapping[str, object]) -> Dict[str, object]:
 
 
 def ___check_torch_function_modes(*expected: Expected) -> bool:
-    """The active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
+    """Return whether the active ``TorchFunctionMode`` objects, outermost first, are of exactly these classes."""
     stack_now = private_names.FUNCTION_MODES.find()
     if stack_now is None:
         raise NotLiveError("this PyTorch does not report its stack of torch function modes")
@@ -182,7 +176,7 @@ def ___check_torch_function_modes(*expected: Expected) -> bool:
 
 
 def ___inlined_saved_tensors_hooks() -> Optional[Tuple[int, ...]]:
-    """The ids of the saved-tensors hooks that would be compiled in, ``None`` when there are none."""
+    """Return the ids of the saved-tensors hooks that would be compiled in, ``None`` when there are none."""
     top = private_names.SAVED_TENSORS_HOOKS.find()
     inlineable = private_names.SAVED_TENSORS_HOOKS_INLINED.find()
     if top is None or inlineable is None:
@@ -192,13 +186,13 @@ def ___inlined_saved_tensors_hooks() -> Optional[Tuple[int, ...]]:
 
 
 def _class_name(cls: type) -> str:
-    """The name that ``type.__repr__`` shows."""
+    """Return the name that ``type.__repr__`` shows."""
     shown = type.__repr__(cls)
     return shown[len("<class '") : -len("'>")]
 
 
 def _dispatch_keys(value: torch.Tensor) -> str:
-    """The dispatch keys of a tensor together with those that this thread includes and without those it excludes."""
+    """Return the dispatch keys of a tensor, with those that this thread includes, without those it excludes."""
     keys_of = private_names.DISPATCH_KEYS.find()
     included = private_names.INCLUDED_KEYS.find()
     excluded = private_names.EXCLUDED_KEYS.find()
@@ -222,7 +216,7 @@ def _fits(expected: Optional[Sequence[Optional[int]]], actual: Sequence[int]) ->
 
 
 def torch_guard_names() -> Dict[str, object]:
-    """The names that PyTorch's own guard text may use."""
+    """Return the names that PyTorch's own guard text may use."""
     names: Dict[str, object] = dict(torch_names.find("torch.fx.experimental.symbolic_shapes", "SYMPY_INTERP") or {})
     closure_vars = private_names.NAMES_IN_GUARDS.find()
     constants = private_names.NAMES_IN_GUARDS_BEFORE.find()

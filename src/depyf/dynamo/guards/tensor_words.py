@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
-from depyf.dynamo.hooks.safely import describe
+from depyf.messages import describe
 
 _LONGEST = 80
 
 
 def shown(value: object) -> str:
-    """``value`` on one line of at most 80 characters; never raises."""
+    """Return ``value`` on one line of at most 80 characters; never raises."""
     try:
         tensor = torch_names.find("torch", "Tensor")
         if tensor is not None and isinstance(value, tensor):

@@ -48,7 +48,7 @@ class Naming:
     used: Set[str] = field(default_factory=set)
 
     def id_of(self, hint: str, value: int) -> str:
-        """The expression for that id in the file: ``___ids['<hint>']``, numbered when the hint is taken."""
+        """Return the expression for that id in the file: ``___ids['<hint>']``, numbered when the hint is taken."""
         name, count = hint, 1
         while self.ids.setdefault(name, value) != value:
             count += 1
@@ -56,7 +56,7 @@ class Naming:
         return f"___ids[{name!r}]"
 
     def global_name(self, name: str) -> str:
-        """The expression for the name of a global variable."""
+        """Return the expression for the name of a global variable."""
         stable = self.stable(name)
         if stable == name:
             return repr(name)
@@ -72,7 +72,7 @@ def convert(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def convert_structure(check: Check, naming: Naming) -> Optional[str]:
-    """The Python expression for a check that has no text of its own."""
+    """Return the Python expression for a check that has no text of its own."""
     if check.kind == DICT_MANAGER:
         return _dict_manager(check, naming)
     if check.kind == ACCESS:
@@ -128,7 +128,7 @@ def _replacement(node: ast.AST, naming: Naming) -> Optional[str]:
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """``text`` with the ranges replaced; they do not overlap."""
+    """Return ``text`` with the ranges replaced; they do not overlap."""
     lines = [line.encode() for line in text.split("\n")]
     for (first, start), (last, end), replacement in sorted(edits, reverse=True):
         tail = lines[last - 1][end:]
@@ -143,14 +143,15 @@ def _known_names() -> FrozenSet[str]:
 
 
 def _as_it_stands(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    """Kinds whose text is Python: symbolic shapes, object identity, hasattr, iterators, NaN, default device ..."""
+    """Return the text of kinds that are Python: symbolic shapes, object identity, hasattr, iterators, NaN, default
+    device ..."""
     return guard.code
 
 
 def _text(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
     if guard.identity is not None:
         return _id_check(check, guard, naming)
-    # The global state is compared with one that only PyTorch knows.
+    # The global state is compared with one that only PyTorch has.
     is_known = guard.kind is not GuardKind.GLOBAL_STATE and without_ids(guard.code) == guard.code
     return guard.code if is_known else None
 
@@ -261,7 +262,7 @@ def _set_contains(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
     if guard.kind is not GuardKind.CONTAINS or (guard.holds and not cache_entries.reports_absent_items()):
         return None
     contains = f"___set_contains({_argument(guard.code)})"
-    # C++ fails a container that is no set in either case.
+    # C++ fails a container of another type in either case.
     return contains if guard.holds else f"isinstance({check.source}, (set, frozenset)) and not {contains}"
 
 
@@ -276,7 +277,7 @@ def _overlapping(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _by_structure(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    """Kinds of which all parts make one expression (``convert_structure``, and ``check_function`` for modes)."""
+    """Return the text of kinds that are one expression (``convert_structure``, ``check_function`` for modes)."""
     return guard.code
 
 

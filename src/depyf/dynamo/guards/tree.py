@@ -63,7 +63,9 @@ def checks_of(manager: Guards) -> Iterator[Check]:
         return
     root = manager.root
     seen: Set[Tuple[str, Tuple[str, ...]]] = set()
-    for check in [*_visit(root, root, frozenset(), None), *_epilogue(root)]:
+    found: List[Check] = []
+    _visit(root, root, frozenset(), None, found)
+    for check in [*found, *_epilogue(root)]:
         if check.kind in _RELATIONAL:
             # Such a guard is attached to each of the values that it relates.
             if (check.kind, check.parts) in seen:
@@ -81,21 +83,22 @@ def _epilogue(root: GuardNode) -> Iterator[Check]:
 
 
 def _visit(
-    node: GuardNode, root: GuardNode, above: FrozenSet[str], accessor: Optional[GuardAccessor]
-) -> Iterator[Check]:
+    node: GuardNode, root: GuardNode, above: FrozenSet[str], accessor: Optional[GuardAccessor], found: List[Check]
+) -> None:
+    """Add the checks of ``node`` and of all below it to ``found``."""
     source = "" if node is root else node.get_source()
     path = above if node is root else above | {source}
     value_type = _value_type(node)
     leaves = node.get_leaf_guards()
     children = list(_dict_children(node) if _is_dict_manager(node) else _ordered_children(node))
     if _is_dict_manager(node):
-        yield Check(DICT_MANAGER, source, (), value_type, path, _dict_length(node, root, source, path))
+        found.append(Check(DICT_MANAGER, source, (), value_type, path, _dict_length(node, root, source, path)))
     elif node is not root and not leaves and not children and accessor is not None:
-        yield Check(ACCESS, source, (accessor.repr(),), value_type, path)
+        found.append(Check(ACCESS, source, (accessor.repr(),), value_type, path))
     for leaf in leaves:
-        yield Check(type(leaf).__name__, source, tuple(leaf.verbose_code_parts()), value_type, path)
+        found.append(Check(type(leaf).__name__, source, tuple(leaf.verbose_code_parts()), value_type, path))
     for child, child_accessor in children:
-        yield from _visit(child, root, path, child_accessor)
+        _visit(child, root, path, child_accessor, found)
 
 
 def _is_dict_manager(node: GuardNode) -> TypeGuard[DictGuardNode]:
@@ -116,10 +119,8 @@ def _dict_children(node: DictGuardNode) -> Iterator[Tuple[GuardNode, None]]:
 
 
 def _ordered_children(node: GuardNode) -> List[Tuple[GuardNode, Optional[GuardAccessor]]]:
-    """The children with their accessors; arguments come in the order in which the function takes them.
-
-    PyTorch sorts accessors by how often they failed, which is not the same in every run.
-    """
+    """Return the children with their accessors; arguments come in the order in which the function takes them. PyTorch
+    sorts accessors by how often they failed, which is not the same in every run."""
     managers = node.get_child_managers()
     accessors = node.get_accessors() if hasattr(node, "get_accessors") else [None] * len(managers)
     pairs = list(zip(managers, accessors))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import sys
 import threading
 import time
@@ -16,12 +17,13 @@ from dataclasses import field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
+from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
 from depyf.quick_dataclass import dataclass
-from depyf.torch_trace.events import LATER, STANDALONE, Event
+from depyf.torch_trace.events import GRAPH_PASS, LATER, PIECE_STARTS, STANDALONE, Event
 
 if TYPE_CHECKING:
     import torch
@@ -32,17 +34,17 @@ _numbers = itertools.count()
 
 
 def current_compile_id() -> Optional[str]:
-    """The id of the compilation that this thread works for; None if there is none."""
+    """Return the id of the compilation that this thread works for, ``None`` if there is none."""
     return compile_ids.current_compile_id() or getattr(_here, "compile_id", None)
 
 
 def current_piece() -> str:
-    """The name of the piece of a split graph that this thread compiles; empty for a whole graph."""
+    """Return the name of the piece of a split graph that this thread compiles; empty for a whole graph."""
     return getattr(_here, "piece", "")
 
 
 def standalone_name(compile_id: str) -> Tuple[str, int]:
-    """``__compiled_fn_-1`` of ``standalone/0``, and its number: without Dynamo there is no other number."""
+    """Return ``__compiled_fn_-1`` of ``standalone/0``, and its number: without Dynamo there is no other number."""
     number = -1 - int(compile_id[len(STANDALONE) :])
     return f"__compiled_fn_{number}", number
 
@@ -50,10 +52,11 @@ def standalone_name(compile_id: str) -> Tuple[str, int]:
 @dataclass
 class _Owner:
     """A compilation that graph modules belong to. Its id is made up when a compiled piece belongs to no Dynamo
-    compilation.
+    compilation. ``begun`` counts how often each piece was compiled.
     """
 
     compile_id: Optional[str]
+    begun: Dict[str, int] = field(default_factory=dict)
 
 
 class GraphOwners:
@@ -97,6 +100,18 @@ class GraphOwners:
         captured = getattr(module, "meta", {}).get("dynamo_compile_id")
         return (None if captured is None else str(captured)), ""
 
+    def begin(self, module: object, sizes: Optional[Tuple[str, str]]) -> str:
+        """Return what a compilation of this piece that begins is called; empty for a whole graph. ``sizes`` are those
+        that a backend compiles a piece of that name for: ``submod_0[1-64]``. Where they are not known, the second
+        compilation is ``submod_0#2``.
+        """
+        owner, piece = self._of(module) or (None, "")
+        if owner is None or not piece:
+            return ""
+        name = f"{piece}[{sizes[1]}]" if sizes is not None and sizes[0] == piece else piece
+        number = owner.begun[name] = owner.begun.get(name, 0) + 1
+        return f"{name}#{number}" if number > 1 else name
+
 
 def new_id() -> str:
     return f"{STANDALONE}{next(_numbers)}"
@@ -111,8 +126,22 @@ def origin_of(maker: Optional[FrameType], root: object) -> Optional[object]:
     return root if hasattr(root, "print_readable") else None
 
 
+def _sizes_of_a_piece(payload: object) -> Optional[Tuple[str, str]]:
+    """Return the name of a piece and the sizes that a backend compiles it for (``1-64``); None if these are unknown."""
+    try:
+        data = json.loads(payload) if isinstance(payload, str) else None
+    except synchronous(ValueError):
+        data = None
+    if not isinstance(data, dict):
+        return None
+    first, last = data.get("compile_range_start"), data.get("compile_range_end")
+    if type(first) is not int or type(last) is not int:
+        return None
+    return str(data.get("submod_name")), str(first) if first == last else f"{first}-{last}"
+
+
 def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, torch.nn.Module]]:
-    """The graph modules that are called by a graph module, with their names."""
+    """Yield the graph modules that are called by a graph module, with their names."""
     called = {node.target for node in module.graph.nodes if node.op == "call_module"}
     for name, child in module.named_children() if called else ():
         if name in called and hasattr(child, "print_readable"):
@@ -192,11 +221,16 @@ class Attribution:
             _here.compile_id = compile_id
 
     def attributed(self, event: Event) -> Event:
-        """Return the event with its compile id, if torch gives none."""
-        compile_id = getattr(_here, "compile_id", None)
-        if event.compile_id is not None or compile_id is None:
+        """Return the event with its compile id, if torch gives none, and that of a pass with its piece: it may be
+        repeated from a cache.
+        """
+        if event.name == PIECE_STARTS:
+            _here.sizes = _sizes_of_a_piece(event.payload)
+        compile_id = event.compile_id or getattr(_here, "compile_id", None)
+        meta = {"piece": current_piece()} if event.name == GRAPH_PASS else event.meta
+        if compile_id == event.compile_id and meta is event.meta:
             return event
-        return Event(event.name, compile_id, event.attempt, event.meta, event.payload, event.created, event.stack)
+        return Event(event.name, compile_id, event.attempt, meta, event.payload, event.created, event.stack)
 
     def _compiling(self, original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
@@ -223,7 +257,8 @@ class Attribution:
         if work.compiling:  # it calls itself, with settings
             return
         before = current_compile_id()
-        owner, piece = self._owners.of(module, before)
+        owner, _ = self._owners.of(module, before)
+        piece = self._owners.begin(module, vars(_here).pop("sizes", None))
         compile_id = before or owner or new_id()
         work.outermost = before is None
         if before is None and compile_id.startswith(STANDALONE):
@@ -276,7 +311,7 @@ class Attribution:
 
 
 def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> Event:
-    """What torch reports at the end of a Dynamo compilation, as far as it is known for this one."""
+    """Return what torch reports at the end of a Dynamo compilation, as far as it is known for this one."""
     ended = time.time()
     meta: Dict[str, object] = {
         **work.described,
@@ -290,7 +325,7 @@ def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> 
 
 
 def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:
-    """The function that is compiled, as in torch's metrics; without one, the caller of the compiler."""
+    """Return the function that is compiled, as in torch's metrics. Without one, the caller of the compiler."""
     if code is not None:
         return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
     frame: Optional[FrameType] = sys._getframe(1)

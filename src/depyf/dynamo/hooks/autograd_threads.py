@@ -49,7 +49,7 @@ def _debugged(original: Callable[..., object]) -> Callable[..., object]:
 
 
 def _is_foreign() -> bool:
-    """Whether this thread was not started by Python."""
+    """Return whether this thread was not started by Python."""
     return isinstance(threading.current_thread(), threading._DummyThread)
 
 
@@ -68,10 +68,8 @@ def _enter_debugger() -> Optional[Undo]:
 
 
 def _trace_function_of_pdb() -> Any:
-    """The trace function of the ``pdb`` (or another that is made from ``bdb``) that traces a thread; None without one.
-
-    It has marked the frames that it watches. Its thread does not matter: it waits for this one.
-    """
+    """Return the trace function of the ``pdb`` (or another made from ``bdb``) that traces a thread, ``None`` without
+    one. It has marked the frames that it watches. Its thread does not matter: it is blocked by this one."""
     for innermost in sys._current_frames().values():
         frame: Optional[FrameType] = innermost
         while frame is not None:

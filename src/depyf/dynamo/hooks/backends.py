@@ -1,15 +1,15 @@
-"""The backends that ``torch.compile`` knows by name."""
+"""The backends that ``torch.compile`` finds by name."""
 
 from __future__ import annotations
 
 from typing import Any, List
 
+from depyf.bytecode.code import nested_codes
 from depyf.dynamo.hooks import private_names
-from depyf.dynamo.hooks.nested_code import nested_codes
 
 
 def interprets_graphs() -> bool:
-    """Whether the backend aot_eager hands its graphs to ``torch.fx.Interpreter`` (2.13 calls their ``forward``)."""
+    """Return whether the backend aot_eager runs its graphs by ``torch.fx.Interpreter`` (2.13 calls ``forward``)."""
     compiler = private_names.BOXED_NOP.find()
     code = getattr(compiler, "__code__", None)
     return code is not None and any("boxed_run" in each.co_names for each in nested_codes(code))
@@ -24,6 +24,6 @@ def registered_backend(name: str, *, required: bool = False) -> Any:
 
 
 def names_of_backends() -> List[str]:
-    """The names of all backends that torch knows."""
+    """Return the names of all registered backends."""
     known = private_names.LIST_BACKENDS.find()
     return [] if known is None else list(known(exclude_tags=()))

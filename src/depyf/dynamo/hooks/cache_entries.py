@@ -17,16 +17,15 @@ REMOVED = "removed by depyf, which had it made to observe the graph"
 
 
 def reports_absent_items() -> bool:
-    """Whether the text of a guard on a set's contents shows a negation (not in 2.8 and 2.9)."""
+    """Return whether the text of a guard on a set's contents shows a negation (not in 2.8 and 2.9)."""
     return private_names.PRESENT_ITEMS.find() is None or private_names.ABSENT_ITEMS.find() is not None
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A snapshot of one of Dynamo's cache entries. Dynamo frees its own object when a guarded object dies, and reading
-    it after that crashes the process. ``code`` is None if Dynamo has dropped it, ``compile_id`` and ``backend`` if this
-    torch does not report them.
-    """
+    """A snapshot of one of Dynamo's cache entries. Dynamo frees its own object when a guarded object is deleted, and
+    reading it after that crashes the process. ``code`` is None if Dynamo has dropped it, ``compile_id`` and ``backend``
+    if this torch does not report them."""
 
     code: Optional[CodeType]
     guard_manager: Guards
@@ -70,14 +69,13 @@ def looked_at_in_vain(code: CodeType) -> bool:
 
 
 def guards_of(entry: object) -> Any:
-    """The guards of a cache entry."""
+    """Return the guards of a cache entry."""
     return private_names.GUARD_MANAGER.of(entry) or private_names.CHECK_FN.of(entry)
 
 
 def forget_entry(guards: object) -> None:
-    """Invalidate the cache entry with these guards: it stays in Dynamo's list, unused, and does not count towards
-    limits.
-    """
+    """Invalidate the cache entry with these guards. It stays in Dynamo's list, unused, and does not count towards
+    limits."""
     deleted = private_names.DELETED_GUARDS.find()
     entry, owner = getattr(guards, "cache_entry", None), getattr(guards, "extra_state", None)
     if deleted is not None and entry is not None and owner is not None:
@@ -88,5 +86,5 @@ def forget_entry(guards: object) -> None:
 
 
 def has_regions() -> bool:
-    """Whether this torch (2.13) can isolate the cache entries of one ``torch.compile`` from those of others."""
+    """Return whether this torch (2.13) can isolate the cache entries of one ``torch.compile`` from those of others."""
     return private_names.CACHE_ENTRIES_OF_REGION.find() is not None

@@ -13,11 +13,9 @@ _ids_of_contexts: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictio
 
 
 def current_compile_id() -> Optional[str]:
-    """The id of the compilation that this thread is in, as ``"frame/compile"``; ``None`` outside of one.
-
-    It is also set while autograd compiles a backward graph lazily. Up to 2.3 torch then restores the tracing context of
-    the forward graph, but not its id; so the id is stored by that context.
-    """
+    """Return the id of the compilation that this thread is in, as ``"frame/compile"``, ``None`` outside of one. It is
+    also set while autograd compiles a backward graph lazily. Up to 2.3 torch then restores the tracing context of the
+    forward graph, but not its id; so the id is stored by that context."""
     context = private_names.COMPILE_CONTEXT.find()
     current = getattr(context, "current_compile_id", None)
     compile_id = current() if current is not None else None

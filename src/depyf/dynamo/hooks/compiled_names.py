@@ -30,7 +30,7 @@ def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:
 
 
 def maker_of_names() -> Optional[Tuple[ModuleType, str]]:
-    """The module and name of the function that generates ``__compiled_fn_<id>`` for Dynamo's output graph."""
+    """Return the module and name of the function that generates ``__compiled_fn_<id>`` for Dynamo's output graph."""
     names = (private_names.MAKE_NAME, private_names.MAKE_NAME_BEFORE)
     name = torch_names.first_row_of(*names)
     if name is not None:

@@ -10,6 +10,9 @@ import bdb
 import sys
 from typing import List
 
+_TOOL_OF_BDB = "bdbtracer"
+"""The name under which ``bdb`` uses ``sys.monitoring``, as pdb makes it do since Python 3.14."""
+
 _registered: List[bool] = []
 """Not empty once it is registered."""
 
@@ -26,3 +29,6 @@ def end_tracing_at_exit() -> None:
 def _end_tracing() -> None:
     if isinstance(getattr(sys.gettrace(), "__self__", None), bdb.Bdb):
         sys.settrace(None)
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) == _TOOL_OF_BDB:
+        monitoring.free_tool_id(monitoring.DEBUGGER_ID)

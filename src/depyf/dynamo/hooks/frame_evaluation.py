@@ -66,12 +66,12 @@ def set_eval_frame(callback: object) -> object:
 
 
 def has_stances() -> bool:
-    """Whether this PyTorch has ``torch.compiler.set_stance`` (2.6 and later)."""
+    """Return whether this PyTorch has ``torch.compiler.set_stance`` (2.6 and later)."""
     return private_names.CALLBACK_FROM_STANCE.find() is not None
 
 
 def stance() -> str:
-    """The stance that ``torch.compiler.set_stance`` has set; ``default`` where there are none."""
+    """Return the stance that ``torch.compiler.set_stance`` has set, ``default`` if there are none."""
     known = private_names.STANCE.find()  # it is replaced with each
     return str(getattr(known, "stance", "default"))
 
@@ -107,11 +107,11 @@ def run_this_once() -> Optional[object]:
 
 
 def skips(code: CodeType) -> bool:
-    """Whether Dynamo never compiles a frame of this code, because of the file that it is in."""
+    """Return whether Dynamo never compiles a frame of this code because of its file."""
     check = torch_names.first_of(private_names.CHECK_SKIPPED, private_names.CHECK_SKIPPED_BEFORE)
     return bool(check is not None and check(code))
 
 
 def reports_runs() -> bool:
-    """Whether this torch reports when transformed code runs (see ``run_callback``)."""
+    """Return whether this torch reports when transformed code runs (see ``run_callback``)."""
     return private_names.SET_RUN_CALLBACK.find() is not None

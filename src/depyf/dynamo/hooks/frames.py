@@ -48,22 +48,22 @@ def code_being_compiled() -> Optional[CodeType]:
 
 
 def callers() -> Tuple[Tuple[str, int, str], ...]:
-    """Return file, line and function of all frames of this thread, outermost first."""
+    """Return file, line and function of all frames of this thread, outermost first, without methods that Python
+    generates for PyTorch's dataclasses: their file is ``<string>``."""
     found = []
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:
-        found.append(
-            (caller.f_code.co_filename, caller.f_lineno or caller.f_code.co_firstlineno, caller.f_code.co_name)
-        )
+        code = caller.f_code
+        if code.co_filename != "<string>" or not str(caller.f_globals.get("__name__")).startswith("torch."):
+            found.append((code.co_filename, caller.f_lineno or code.co_firstlineno, code.co_name))
         caller = caller.f_back
     return tuple(reversed(found))
 
 
 def loads_backward() -> Optional[bool]:
     """Return whether the Inductor module that is being loaded computes gradients; None if unknown. The loader's callers
-    know it: the code that lowers a graph, or a compiled graph from a cache; up to 2.4 only a local variable of the
-    function that starts to compile.
-    """
+    have that: the code that lowers a graph, or a compiled graph from a cache; up to 2.4 only a local variable of the
+    function that starts to compile."""
     name = private_names.IS_BACKWARD
     caller: Optional[FrameType] = sys._getframe(1)
     while caller is not None:

@@ -1,4 +1,4 @@
-"""Code objects that Dynamo knows, and those of PyTorch itself."""
+"""Code objects that Dynamo has tables of, and those of PyTorch itself."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def transformed_codes() -> List[CodeType]:
 
 
 def is_torchs(code: CodeType) -> bool:
-    """Whether code is in a file of torch's."""
+    """Return whether code is in a file of torch."""
     root = os.path.dirname(str(module("torch").__file__))
     return code.co_filename.startswith(root + os.sep)
 
 
 def sizes_that_dynamo_has_seen() -> Optional[Any]:
-    """The table, by code, from which Dynamo reports which sizes vary; None where this torch keeps it elsewhere."""
+    """Return the table, by code, from which Dynamo reports varying sizes, ``None`` if this torch keeps it elsewhere."""
     read = private_names.SIZES_SEEN.find()
     return None if read is None else read()

@@ -9,14 +9,16 @@ import threading
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Callable, Dict, List, Optional, Sequence, cast
+from typing import Callable, Dict, List, Optional, Sequence, TypeVar, Union, cast
 
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, registered, undo_all
 from depyf.dynamo.hooks.safely import safely
 
+_T = TypeVar("_T")
 
-def when_imported(module: str, hook: Callable[[], object]) -> object:
+
+def when_imported(module: str, hook: Callable[[], _T]) -> Union[_T, Undo]:
     """Install ``hook`` when ``module`` is imported, now if it already is. Its undo function is returned or registered:
     ``hook`` registers or returns it, as ``collecting`` takes it.
     """
@@ -34,7 +36,7 @@ def when_imported(module: str, hook: Callable[[], object]) -> object:
 
 
 class _Waiting:
-    """A hook that waits for its module. ``end`` undoes what it has installed."""
+    """A hook to install when its module is imported. ``end`` undoes what it has installed."""
 
     def __init__(self, hook: Callable[[], object]) -> None:
         self._hook = hook
@@ -55,7 +57,8 @@ class _Waiting:
 
 
 class _Finder(MetaPathFinder):
-    """A finder in ``sys.meta_path`` while hooks wait. The other finders find the module; its loader is wrapped."""
+    """A finder in ``sys.meta_path`` while hooks are pending. The other finders find the module; its loader is
+    wrapped."""
 
     def __init__(self) -> None:
         self._waiting: Dict[str, List[_Waiting]] = {}
@@ -69,7 +72,7 @@ class _Finder(MetaPathFinder):
                 sys.meta_path.insert(0, self)
 
     def remove(self, module: str, waiting: _Waiting) -> None:
-        """Stop waiting; may be called again."""
+        """Remove the pending hook; may be called again."""
         with self._lock:
             rest = [each for each in self._waiting.pop(module, ()) if each is not waiting]
             if rest:
@@ -111,7 +114,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Loads a module as another loader does, and installs the hooks that wait for it."""
+    """Loads a module as another loader does, and installs the pending hooks of it."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader

@@ -9,7 +9,7 @@ import inspect
 import linecache
 import sys
 from types import CodeType, ModuleType
-from typing import Callable, Dict, Iterator, Optional, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from depyf.asynchronous import synchronous
 
@@ -30,6 +30,20 @@ def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
     for name, module in list(sys.modules.items()):
         if isinstance(name, str):
             yield name, namespace_of(module)
+
+
+def namespaces_with(name: str, value: object, package: str = "") -> List[Dict[str, object]]:
+    """Return the dictionaries of loaded modules (of a package) in which ``name`` is ``value``.
+
+    Each hook asks for some thousand modules, so this calls nothing for a module that has another value.
+    """
+    found: List[Dict[str, object]] = []
+    for module, loaded in list(sys.modules.items()):
+        namespace = loaded.__dict__ if type(loaded) is ModuleType else namespace_of(loaded)
+        if namespace.get(name) is value and isinstance(module, str):
+            if not package or f"{module}.".startswith(f"{package}."):
+                found.append(namespace)
+    return found
 
 
 def loaded_namespace(name: Optional[str]) -> Dict[str, object]:

@@ -1,4 +1,4 @@
-"""Code objects, those nested in them, their names, and the variables of enclosing functions."""
+"""The names of code objects, and the variables of enclosing functions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from types import CodeType
 from typing import Any, Dict, Iterator, Tuple
 
 from depyf.asynchronous import synchronous
-
-
-def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield ``code`` and every code object inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from nested_codes(constant)
+from depyf.bytecode.code import nested_codes
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -28,7 +21,7 @@ def qualified_name(code: CodeType) -> str:
 
 
 def is_qualified(code: CodeType) -> bool:
-    """Return whether the code knows its qualified name."""
+    """Return whether the code has its qualified name."""
     return hasattr(code, "co_qualname")
 
 

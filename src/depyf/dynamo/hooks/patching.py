@@ -10,7 +10,7 @@ import functools
 import threading
 from typing import Callable, Dict, List, Optional, Tuple
 
-from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
+from depyf.dynamo.hooks.loaded_modules import namespaces_with
 
 Undo = Callable[[], None]
 
@@ -97,7 +97,7 @@ def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
 
 
 def _put_back_covered(owner: object, name: str, present: object) -> None:
-    """Continue to restore, if the ``present`` value was undone while another replacement was on top."""
+    """Continue to restore if the ``present`` value was undone while another replacement covered it."""
     for each in list(_covered):
         if each[0] is owner and each[1] == name and each[2] is present:
             each[3]()
@@ -115,7 +115,7 @@ def replace_everywhere(name: str, present: object, replacement: object, package:
         nonlocal found, done
         if done or not begun:
             return
-        bound = _binding(name, replacement, package)
+        bound = namespaces_with(name, replacement, package)
         found = found or bool(bound)
         _bind(name, bound, present)
         if not found:
@@ -137,7 +137,7 @@ def replace_everywhere(name: str, present: object, replacement: object, package:
 
 
 def _rebind(name: str, present: object, replacement: object, package: str = "") -> bool:
-    bound = _binding(name, present, package)
+    bound = namespaces_with(name, present, package)
     _bind(name, bound, replacement)
     return bool(bound)
 
@@ -145,15 +145,6 @@ def _rebind(name: str, present: object, replacement: object, package: str = "") 
 def _bind(name: str, namespaces: List[Dict[str, object]], value: object) -> None:
     for namespace in namespaces:
         namespace[name] = value
-
-
-def _binding(name: str, value: object, package: str) -> List[Dict[str, object]]:
-    """The namespaces of modules (of a package) in which ``name`` is ``value``."""
-    return [
-        namespace
-        for module, namespace in loaded_namespaces()
-        if namespace.get(name) is value and (not package or f"{module}.".startswith(f"{package}."))
-    ]
 
 
 def call_before(owner: object, name: str, note: Callable[..., object]) -> Undo:
@@ -177,6 +168,6 @@ def call_before(owner: object, name: str, note: Callable[..., object]) -> Undo:
 
 
 def _own_value(owner: object, name: str) -> Tuple[bool, object]:
-    """Whether ``owner`` itself (not a base class) has the attribute, and its value before descriptors act."""
+    """Return whether ``owner`` itself (not a base class) has the attribute, and its value before descriptors act."""
     namespace = vars(owner)
     return (True, namespace[name]) if name in namespace else (False, None)

@@ -52,6 +52,8 @@ CLONE_WITH_BACKEND = _Word(_CONVERT_FRAME, "_clone_with_backend", _NOT_OBSERVED)
 FN = _Word(_EVAL_FRAME, "_fn", _NOT_OBSERVED)
 COMPILE_WRAPPER = _Word(_EVAL_FRAME, "compile_wrapper", _NOT_OBSERVED, "2.9")
 DYNAMO_RESET = _Name("torch._dynamo", "reset", "what is compiled before torch._dynamo.reset is lost")
+OPTIMIZE = _Name("torch._dynamo", "optimize", "compare can't bisect")
+OPTIMIZE_CONTEXT = _Name(_EVAL_FRAME, "OptimizeContext", "the lines that call torch.compile are not known")
 DYNAMO_CONFIG = _Name("torch._dynamo", "config", "settings are not read")
 
 # What runs
@@ -109,14 +111,10 @@ GLOBAL_STATE = _Name(_GUARDS_C, "GlobalStateGuard", "guards on the global state 
 FUNCTION_MODES = _Name(
     "torch._dynamo.utils", "get_torch_function_mode_stack", "guards on modes are not evaluated", "2.6"
 )
-SAVED_TENSORS_HOOKS = _Name(
-    "torch._functorch._aot_autograd.utils", "top_saved_tensors_hooks", "guards on them are not evaluated", "2.8"
-)
+_SAVED = "torch._functorch._aot_autograd.utils"
+SAVED_TENSORS_HOOKS = _Name(_SAVED, "top_saved_tensors_hooks", "guards on them are not evaluated", "2.8")
 SAVED_TENSORS_HOOKS_INLINED = _Name(
-    "torch._functorch._aot_autograd.utils",
-    "saved_tensors_hooks_are_inlineable",
-    "guards on them are not evaluated",
-    "2.8",
+    _SAVED, "saved_tensors_hooks_are_inlineable", "guards on them are not evaluated", "2.8"
 )
 FAKE_SCRIPT_OBJECT = _Name(
     "torch._library.fake_class_registry", "FakeScriptObject", "guards on script objects fail", "2.3"
@@ -234,6 +232,7 @@ DYNAMO = _Name("torch._dynamo", "", "nothing of torch.compile is seen")
 FUNCTORCH = _Name("torch._functorch", "", "what a compiled function holds is not found")
 INDUCTOR = _Name("torch._inductor", "", "the random numbers of Inductor are not replayed")
 INDUCTOR_CONFIG = _Name("torch._inductor", "config", "compare draws other random numbers")
+BISECTOR = _Name("torch._inductor.compiler_bisector", "CompilerBisector", "compare can't bisect", "2.6")
 _CACHED = "force_recompile does not keep graphs out of caches"
 GRAPH_CACHE = _Name("torch._inductor.config", "fx_graph_cache", _CACHED)
 REMOTE_GRAPH_CACHE = _Name("torch._inductor.config", "fx_graph_remote_cache", _CACHED, "2.4")
@@ -255,11 +254,12 @@ RECURSIVE_POST_GRAD_PASSES = _Name(
 PY_CODE_CACHE = _Name(_CODECACHE, "PyCodeCache", "Inductor's kernels can't be dumped")
 LINE_MAPS = _Name(_CODECACHE, "PyCodeCache.linemaps", "lines of kernels are not tied to the user's")
 GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "what a warm cache leaves out is not kept beside it", "2.8")
+AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.8")
 LAUNCH_TRACER = _Name(
-    "torch._inductor.debug",
-    "set_kernel_post_grad_provenance_tracing",
-    "launches of kernels are not tied to nodes",
-    "2.8",
+    "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
+)
+GRAPH_TRANSFORM_OBSERVER = _Name(
+    "torch.fx.passes.graph_transform_observer", "GraphTransformObserver", "passes over graphs are not listed", "2.4"
 )
 CACHE_DIRECTORY = _Name("torch._inductor.runtime.cache_dir_utils", "cache_dir", "another folder is used", "2.6")
 CACHE_DIRECTORY_BEFORE = _Name("torch._inductor.runtime.runtime_utils", "cache_dir", "another folder is used", "2.4")
@@ -292,6 +292,7 @@ DISABLE_MODES = _Name(
 FAKE_TENSOR = _Name("torch._subclasses.fake_tensor", "FakeTensor", "sizes of graphs are not known in scripts")
 TRACER_OF_GRAPH = _Word("torch.fx.graph", "_tracer_cls", "copies of graphs lose their tracer")
 ERASED = _Word("torch.fx.node", "_erased", "probe names nodes that are gone")
+CODEGEN = _Word("torch.fx.graph", "_codegen", "a graph may be shown as it was before")
 IN_SPEC = _Word("torch.fx.graph", "_in_spec", "graphs of export are not read")
 OUT_SPEC = _Word("torch.fx.graph", "_out_spec", "graphs of export are not read")
 SOURCE_OF_INPUT = _Word(_EVAL_FRAME, "_dynamo_source", "inputs have the graph's names")
@@ -310,7 +311,9 @@ ABSTRACT_FN = _Word(_CUSTOM_OPS, "_abstract_fn", _NO_DEFINITION, "2.4")
 SETUP_CONTEXT_FN = _Word(_CUSTOM_OPS, "_setup_context_fn", _NO_DEFINITION, "2.4")
 BACKWARD_FN = _Word(_CUSTOM_OPS, "_backward_fn", _NO_DEFINITION, "2.4")
 VMAP_FN = _Word(_CUSTOM_OPS, "_vmap_fn", _NO_DEFINITION, "2.6")
-AUTOCAST_DTYPE = _Word(_CUSTOM_OPS, "_autocast_dtype", _NO_DEFINITION, "2.8")
+AUTOCAST_DTYPE = _Word(_CUSTOM_OPS, "_autocast_dtype", _NO_DEFINITION, "2.13")
+AUTOCAST_CPU_DTYPE = _Word(_CUSTOM_OPS, "_autocast_cpu_dtype", _NO_DEFINITION, "2.7", until="2.12")
+AUTOCAST_CUDA_DTYPE = _Word(_CUSTOM_OPS, "_autocast_cuda_dtype", _NO_DEFINITION, "2.7", until="2.12")
 NAMESPACE_OF_OPERATOR = _Word(_CUSTOM_OPS, "_namespace", _NO_DEFINITION, "2.4")
 NAME_OF_OPERATOR = _Word(_CUSTOM_OPS, "_name", _NO_DEFINITION, "2.4")
 QUALNAME_OF_OPERATOR = _Word(_CUSTOM_OPS, "_qualname", _NO_DEFINITION, "2.4")
@@ -334,10 +337,11 @@ CUDAGRAPH_LOGGERS = (
     _Name(_COMPILE_FX, "", _NO_CUDAGRAPHS),
     _Name("torch._dynamo.backends.cudagraphs", "", _NO_CUDAGRAPHS),
 )
+CUDAGRAPH_MANAGER = _Name("torch._inductor.cudagraph_trees", "CUDAGraphTreeManager", "new recordings have no reason")
 
 
 def table() -> Iterator[Tuple[str, PrivateName]]:
-    """Every row with the name of its constant, in the order in which they stand here."""
+    """Yield every row with the name of its constant, in the order of this file."""
     for constant, value in list(globals().items()):
         rows = value.values() if isinstance(value, dict) and constant.isupper() else value
         for row in rows if not isinstance(rows, (PrivateName, str)) and constant.isupper() else (rows,):

@@ -46,7 +46,8 @@ class Recovered:
 
 
 def recover(compiled: object) -> Recovered:
-    """The graphs (as graph modules, by stage) and kernels that ``compiled`` holds: a ``__compiled_fn`` of Dynamo's."""
+    """Return the graphs (as graph modules, by stage) and kernels that ``compiled``, a ``__compiled_fn`` of Dynamo,
+    holds."""
     from torch import fx
 
     graphs: Dict[Stage, torch.fx.GraphModule] = {}
@@ -63,12 +64,12 @@ def recover(compiled: object) -> Recovered:
 
 
 def backward_classes(compiled: object) -> List[type]:
-    """The classes of AOTAutograd's in ``compiled`` that run a compiled backward."""
+    """Return the classes of AOTAutograd in ``compiled`` that run a compiled backward."""
     return [part for part, _ in _walk(compiled) if isinstance(part, type) and "compiled_bw" in vars(part)]
 
 
 def _walk(start: object) -> Iterator[Tuple[object, Stage]]:
-    """Every part of a compiled function, nearest first, with the stage that a graph found there is of."""
+    """Yield every part of a compiled function, nearest first, with the stage of graphs found in it."""
     from torch import fx
 
     todo: Deque[Tuple[object, Stage]] = deque([(start, Stage.CAPTURED)])

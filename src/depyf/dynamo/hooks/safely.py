@@ -1,20 +1,20 @@
-"""Keep depyf's exceptions out of the user's program, and report each failure once. A message says what failed, where,
-what that costs and what to do. It is logged once for each failing line of depyf and each dump directory: a bug that
-affects every file is one message, not one for every file.
+"""Keep depyf's exceptions out of the user's program, and report each failure once.
+
+A message has what failed, where, the consequence and the remedy. It is logged once for each failing line of depyf and
+each dump directory: a bug that affects every file is one message, not one for every file.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import os
 import sys
 from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import frame_evaluation, torch_names
-from depyf.messages import log, write
-from depyf.own_package import FOLDER, is_own
+from depyf.messages import describe, log, write
+from depyf.own_package import place_of
 from depyf.quick_dataclass import dataclass
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def report_failure(doing: str, error: BaseException, advice: str = "") -> None:
     """Log a warning that ``doing`` something failed with ``error``, which is being handled; repeats are logged at debug
     level. ``advice`` is for failures that are not bugs of depyf.
     """
-    place = _place(error)
+    place = place_of(error)
     note_failure(Failure(doing, place, describe(error)))
     mine = object()
     key = (_directory, place, type(error).__name__)
@@ -86,17 +86,6 @@ def note_failure(failure: Failure) -> None:
             listener(failure)
 
 
-def _place(error: BaseException) -> str:
-    """Return the innermost line of depyf in the exception's traceback."""
-    found, traceback = "depyf", error.__traceback__
-    while traceback is not None:
-        path = traceback.tb_frame.f_code.co_filename
-        if is_own(path):
-            found = f"depyf/{os.path.relpath(path, FOLDER)}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return found
-
-
 def _advice(error: BaseException) -> str:
     if isinstance(error, OSError):
         return "Is there room, and may it be written? Mend that and run again"
@@ -106,19 +95,12 @@ def _advice(error: BaseException) -> str:
     )
 
 
-def describe(error: BaseException) -> str:
-    """``Type: message`` of an exception whose own ``__str__`` may raise."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except synchronous():
-        return f"{type(error).__name__} (its message can't be shown)"
-
-
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
-    """Decorator: report an exception in the function once under ``doing`` and return ``None``. Asynchronous exceptions
-    propagate, after Dynamo's state is restored: a signal handler's, ``KeyboardInterrupt``, ``SystemExit``. Dynamo is
-    off inside: a hook may be called while compiled code runs (backward graphs are compiled late), and our frames would
-    be traced like the user's.
+    """Return a decorator that reports an exception of the function once under ``doing`` and returns ``None``.
+
+    Asynchronous exceptions propagate, after Dynamo's state is restored: a signal handler's, ``KeyboardInterrupt``,
+    ``SystemExit``. Dynamo is off inside: a hook may be called while compiled code runs (backward graphs are compiled
+    late), and our frames would be traced like the user's.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
@@ -219,7 +201,7 @@ def _report_users(what: str, error: BaseException) -> None:
     )
 
 
-@safely("telling something")
+@safely("writing a line for the user")
 def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
     """Write lines for the user, to stderr if ``stream`` is None. A closed stream is not a failure."""
     text = "".join(f"{with_rank(line)}\n" for line in lines)

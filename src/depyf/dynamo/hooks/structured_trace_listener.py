@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import json
 import logging
 import time
-from typing import Callable, List, Mapping
+from typing import Callable, List, Mapping, Optional
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.torch_trace.events import BULKY, PHASE, Event, event_of
+from depyf.dynamo.hooks.shared_prints import asked
+from depyf.torch_trace.events import BULKY, PHASE, UNREAD, Event, event_name, event_of
+from depyf.torch_trace.metrics import READ_OF_PHASES
 
 TRACE_LOGGER = "torch.__trace"
 
@@ -39,12 +40,11 @@ class TraceHandler(logging.Handler):
             if event is not None:
                 self.receive(event)
         except synchronous() as error:
-            report_failure("reading torch's structured trace", error)
+            report_failure(_READING, error)
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Without the handler's lock: receiving may take long (files), is thread-safe itself, and compiling threads
-        shall not wait.
-        """
+        """Emit without the handler's lock: receiving may take long (files) and is thread-safe, and compiling threads
+        must not be blocked."""
         self.emit(record)
         return True
 
@@ -80,55 +80,86 @@ def listen(receive: Callable[[Event], object]) -> Undo:
 _isolation: List[Undo] = []
 """The undo function of the wrapper around torch's own, while it is installed."""
 
+_READING = "reading torch's structured trace"
+
 _ADVICE = "PyTorch can't describe something of this program; depyf only asked it to"
 
 
 def _isolate(logger: logging.Logger) -> None:
-    """While only depyf listens, keep failures of torch's reporting out of the compilation."""
+    """Keep failures of torch's reporting out of the compilation while only depyf listens."""
     original = private_names.TRACE_STRUCTURED.find()
     if original is None or _isolation or any(map(_is_the_programs, logger.handlers)):
         return
+    pass_on: Callable[..., object] = functools.partial(_pass_on, logger, original)
 
     @functools.wraps(original)
     def trace_structured(*args: object, **kwargs: object) -> object:
-        what = args[0] if args else kwargs.get("name")
         try:
-            if what in _SHORT and not any(map(_is_the_programs, logger.handlers)):
-                _phase(logger, kwargs.get("payload_fn"))
-                return None
-            return original(*args, **kwargs)
+            if any(map(_is_the_programs, logger.handlers)):
+                return original(*args, **kwargs)
+            return pass_on(*args, **kwargs)
         except synchronous() as error:
             if any(map(_is_the_programs, logger.handlers)):
                 raise
+            what = args[0] if args else kwargs.get("name")
             report_failure(f"having PyTorch report {what}", error, _ADVICE)
             return None
 
     _isolation.append(replace_everywhere(private_names.TRACE_STRUCTURED.name, original, trace_structured))
 
 
-_READ_OF_PHASES = ("ph", "name", "ts", "pid", "tid")
-_SHORT = frozenset({PHASE, *BULKY})
-"""Frequent records: their unread parts are not made while only depyf listens."""
-
-
-def _phase(logger: logging.Logger, payload: object) -> None:
-    """Pass on the start or end of a phase, with the parts that are used; other frequent records are not used."""
-    data = payload() if callable(payload) else None
-    if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
+def _pass_on(
+    logger: logging.Logger,
+    original: Callable[..., object],
+    name: str,
+    metadata_fn: Callable[[], object] = dict,
+    *,
+    payload_fn: Callable[[], object] = lambda: None,
+    **options: object,
+) -> None:
+    """Hand over what torch reports while only depyf listens. Torch's own record of it (``original``) takes several
+    times as long, and what nobody reads is not made.
+    """
+    if name in BULKY:
         return
-    compile_id, attempt = compile_ids.current_trace_id()
-    text = json.dumps({key: data[key] for key in _READ_OF_PHASES if key in data})
-    event = Event(PHASE, compile_id, attempt, {}, text, time.time())
+    if name == PHASE:
+        data = payload_fn()
+        if isinstance(data, dict) and data.get("ph") in ("B", "E"):
+            _send(logger, PHASE, {key: data[key] for key in READ_OF_PHASES if key in data}, None, options)
+        return
+    meta = metadata_fn()
+    event = event_name(name, meta)
+    if event in UNREAD or event == private_names.AOT_CACHE.module:  # its settings
+        return
+    payload = asked(payload_fn)
+    if payload is None or isinstance(payload, str):
+        _send(logger, event, meta, payload, options)
+    else:  # torch writes it as JSON
+        original(name, lambda: meta, payload_fn=lambda: payload, **options)
+
+
+def _send(
+    logger: logging.Logger, name: str, meta: object, payload: Optional[str], options: Mapping[str, object]
+) -> None:
+    compile_id, attempt = (None, 0) if options.get("suppress_context") else compile_ids.current_trace_id()
+    given = options.get("compile_id")
+    if compile_id is None and given is not None and not options.get("suppress_context"):
+        compile_id = str(given)
+    event = Event(name, compile_id, attempt, meta, payload, time.time())
     for handler in logger.handlers:
         if isinstance(handler, TraceHandler):
-            handler.receive(event)
+            try:
+                handler.receive(event)
+            except synchronous() as error:
+                report_failure(_READING, error)
 
 
 def _is_the_programs(handler: logging.Handler) -> bool:
     """Return whether anything except depyf reads the trace; torch's own handler removes itself if it has nowhere to
-    write to.
+    write to. Pytest adds handlers to every logger that does not propagate, and would print a line for each record below
+    a test that fails.
     """
-    if isinstance(handler, TraceHandler):
+    if isinstance(handler, TraceHandler) or type(handler).__module__ == "_pytest.logging":
         return False
     return not (type(handler).__name__ == "LazyTraceHandler" and getattr(handler, "root_dir", None) is None)
 
@@ -146,5 +177,5 @@ def reports(event: torch_names.PrivateName) -> bool:
 
 
 def interned_strings() -> Mapping[str, int]:
-    """The table (text to number) that the structured trace abbreviates file names with."""
+    """Return the table (text to number) that the structured trace abbreviates file names with."""
     return private_names.INTERN_TABLE.find() or {}

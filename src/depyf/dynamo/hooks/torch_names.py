@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import sys
-from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any, Callable, Dict, Optional, Set, Tuple
@@ -17,7 +16,7 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.messages import warn
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 _reported: Set[str] = set()
 
@@ -25,7 +24,7 @@ NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it 
 
 
 def require_torch(name: str) -> None:
-    """Raise an ``ImportError`` that says what to install when ``depyf.<name>`` is used without PyTorch."""
+    """Raise an ``ImportError`` that names what to install when ``depyf.<name>`` is used without PyTorch."""
     try:
         importlib.import_module("torch._dynamo")
     except ImportError as error:
@@ -67,20 +66,20 @@ def module_or_none(name: str) -> Optional[ModuleType]:
 
 
 def _in_its_parent(name: str) -> Optional[ModuleType]:
-    """A C++ module that is an attribute of its parent and can't be imported: Dynamo's up to 2.6."""
+    """Return a C++ module that is an attribute of its parent and can't be imported: Dynamo's up to 2.6."""
     above, _, last = name.rpartition(".")
     found = getattr(_modules.get(above) or sys.modules.get(above), last, None)
     return found if isinstance(found, ModuleType) else None
 
 
 def module(name: str) -> Any:
-    """The module of that name; raises ``ImportError`` where this torch has none."""
+    """Return the module of that name; raises ``ImportError`` where this torch has none."""
     return importlib.import_module(name)
 
 
 def distributed_rank() -> Optional[int]:
     """Return the rank of this process in a distributed program; ``None`` if there is only one process."""
-    distributed: Any = sys.modules.get("torch.distributed")  # if it is not imported, nobody has initialized it
+    distributed: Any = sys.modules.get("torch.distributed")  # if it is not imported, it is not initialized
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank()) if distributed.get_world_size() > 1 else None
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")  # as torchrun sets them
@@ -123,18 +122,19 @@ class PrivateName:
 
     def find(self) -> Any:
         """Return the current object of that name, or None if this torch lacks it."""
-        found = None
-        for at, part in enumerate(self.attribute.split(".")):
-            found = getattr(found, part, None) if at else find(self.module, part)
+        found: object = _modules.get(self.module) or module_or_none(self.module)
+        for part in self.attribute.split("."):
+            found = getattr(found, part, None)
         return found
 
     def owner(self) -> Any:
-        """The class or other object of the module that has the attribute, or the module; None where it is missing."""
+        """Return the class or other object of the module that has the attribute, or the module, ``None`` if it is
+        missing."""
         above, _, _ = self.attribute.rpartition(".")
         return replace(self, attribute=above).find() if above else module_or_none(self.module)
 
     def find_or_report(self) -> Any:
-        """Like ``find``, but report once what is lost if the name is missing."""
+        """Do what ``find`` does, and report once what is lost if the name is missing."""
         found = self.find()
         if found is None:
             report_once(self.whole, f"this PyTorch has no {self.whole}: {self.lost}")
@@ -159,19 +159,19 @@ class PrivateName:
         return replace_attribute(self.holder(), self.name, replacement)
 
     def of(self, owner: object, default: object = None) -> Any:
-        """The attribute of that name of an object."""
+        """Return the attribute of that name of an object."""
         return getattr(owner, self.name, default)
 
     def is_on(self, owner: object) -> bool:
-        """Whether an object has an attribute of that name."""
+        """Return whether an object has an attribute of that name."""
         return hasattr(owner, self.name)
 
     def in_frame(self, frame: FrameType) -> object:
-        """The local variable of that name, where the frame is of a function of the module; None elsewhere."""
+        """Return the local variable of that name if the frame is of a function of the module, else ``None``."""
         return frame.f_locals.get(self.name) if frame.f_globals.get("__name__") == self.module else None
 
     def resolves(self) -> bool:
-        """Whether the installed torch has it."""
+        """Return whether the installed torch has the name."""
         if self.in_text:
             spec = _spec_of(self.module)
             if spec is None or spec.origin is None:
@@ -184,7 +184,7 @@ class PrivateName:
         return owner is not None and self.is_on(owner)
 
     def is_expected(self, version: str) -> bool:
-        """Whether a torch of that version should have it."""
+        """Return whether a torch of that version should have it."""
         return release_of(self.since) <= release_of(version) and (
             not self.until or release_of(version)[:2] <= release_of(self.until)
         )
@@ -198,7 +198,7 @@ def _spec_of(module: str) -> Optional[ModuleSpec]:
 
 
 def release_of(version: str) -> Tuple[int, ...]:
-    """The first two numbers of a version."""
+    """Return the first two numbers of a version."""
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:2])
 
 

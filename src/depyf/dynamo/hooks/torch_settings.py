@@ -59,7 +59,7 @@ def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable
 
 
 def cache_directory() -> str:
-    """The directory where torch keeps its compile caches."""
+    """Return the directory where torch keeps its compile caches."""
     where = torch_names.first_of(private_names.CACHE_DIRECTORY, private_names.CACHE_DIRECTORY_BEFORE)
     return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
 
@@ -71,7 +71,7 @@ the caches that depyf disables.
 
 
 def settings_that_were_changed() -> List[str]:
-    """Statements that give Inductor and AOTAutograd the settings of this process, as far as they can be written."""
+    """Return statements that give Inductor and AOTAutograd the settings of this process, where a statement can."""
     statements: List[str] = []
     for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
         config = name.find() if name.whole in sys.modules else None
@@ -91,7 +91,8 @@ def settings_that_were_changed() -> List[str]:
 
 
 def settings_no_script_has() -> List[str]:
-    """The settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as passes."""
+    """Return the settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as
+    passes."""
     found: List[str] = []
     for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
         config = name.find() if name.whole in sys.modules else None
@@ -100,7 +101,7 @@ def settings_no_script_has() -> List[str]:
                 continue
             value = getattr(config, setting, None)
             if value is not None and value is not getattr(entry, "default", None) and _is_of_a_program(value):
-                found.append(f"{name.whole}.{setting}, which is no plain value")
+                found.append(f"{name.whole}.{setting}, which has no literal")
     return found
 
 

@@ -69,7 +69,7 @@ class GuardRoot(GuardNode, Protocol):
     def check_verbose(self, frame_locals: Dict[str, object]) -> GuardAnswer: ...
 
     def clone_manager(self, is_kept: Callable[[GuardNode], bool]) -> GuardRoot:
-        """Not there in older versions."""
+        """Return a clone of the tree with the nodes that ``is_kept`` accepts; absent in older versions."""
 
 
 class GuardTree(Protocol):

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import inspect
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
@@ -24,6 +23,7 @@ from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.observation import ATEN, DYNAMO, Observation, ObservedGraph
 from depyf.dynamo.observe.shadow_entries import OwnBackend, OwnEntries
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ _EARLIER = "for the backward of a forward that had run before"
 
 
 class _Compilation:
-    """What is being compiled on a thread. ``inside`` says that an inner place has taken (or will take) it over."""
+    """A compilation on a thread. ``inside`` is set when an inner compilation takes it over."""
 
     def __init__(self, function: str, names: Tuple[str, ...], backend: str, *, backward: bool = False) -> None:
         self.function = function
@@ -197,7 +197,7 @@ def _watch_inductor(observation: Observation) -> None:
 def _observed(
     observation: Observation, graph: ObservedGraph, compiled: Callable[..., object], *, boxed: bool
 ) -> Callable[..., object]:
-    """``compiled``, called in the same way, with its calls told to the observers."""
+    """Return a callable like ``compiled`` whose calls are reported to the observers."""
     if boxed:
 
         def run(arguments: List[object]) -> object:
@@ -235,7 +235,7 @@ def _describe(compilation: _Compilation, module: torch.fx.GraphModule, level: st
 
 
 def _count_of_results(outputs: int) -> int:
-    """How many of the outputs of a forward graph are for the program; AOTAutograd knows."""
+    """Return how many outputs of a forward graph belong to the program, as AOTAutograd records it."""
     tracing = compile_ids.tracing_context()
     count = getattr(getattr(tracing, "fw_metadata", None), "num_forward_returns", None)
     return outputs if not isinstance(count, int) or count > outputs else count

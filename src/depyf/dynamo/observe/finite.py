@@ -23,7 +23,7 @@ class Bad(NamedTuple):
 
 
 def tensors_in(value: object) -> List[torch.Tensor]:
-    """The tensors in a value, however they are nested, that can hold values that are not finite."""
+    """Return the tensors in a value, however they are nested, that can hold values that are not finite."""
     import torch
 
     flat = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else leaves(value)
@@ -35,7 +35,7 @@ def _nested(value: object) -> bool:
 
 
 def all_finite(values: Iterable[torch.Tensor]) -> bool:
-    """Whether all values in these tensors are finite: one answer of each device is waited for."""
+    """Return whether all values in these tensors are finite. This blocks until each device has answered once."""
     import torch
 
     by_device: Dict[torch.device, List[torch.Tensor]] = {}
@@ -46,7 +46,7 @@ def all_finite(values: Iterable[torch.Tensor]) -> bool:
 
 
 def count_bad(value: object) -> Bad:
-    """How many values in it are not finite."""
+    """Return how many values in it are not finite."""
     import torch
 
     nans = infs = 0
@@ -59,15 +59,13 @@ def count_bad(value: object) -> Bad:
 
 
 STAND_INS: Tuple[Optional[str], ...] = (None, "zero", "one", "max", "min")
-"""What can stand in the place of values that are not finite. One alone may do the same as they did: the square root of
-a number below zero is NaN, too, and a large number may overflow where the Inf was.
-"""
+"""The replacements of values that are not finite. One alone may have the same effect: the square root of a number below
+zero is NaN, too, and a large number may overflow where the Inf was."""
 
 
 def made_finite(value: object, stand_in: Optional[str] = None) -> object:
-    """A copy of a tensor whose values that are not finite are replaced, by one of its others (or 1) where ``stand_in``
-    does not say by what; other things as they are.
-    """
+    """Return a copy of a tensor in which ``stand_in`` replaces values that are not finite; any other value unchanged.
+    Without ``stand_in`` one of the tensor's finite values does, or 1."""
     import torch
 
     if not isinstance(value, torch.Tensor) or not tensors_in([value]):
@@ -82,7 +80,7 @@ def made_finite(value: object, stand_in: Optional[str] = None) -> object:
 
 
 def facts(name: str, tensor: torch.Tensor) -> TensorFacts:
-    """The tensor in numbers."""
+    """Return the facts about the tensor in numbers."""
     import torch
 
     plain = _plain(tensor.detach())
@@ -109,5 +107,5 @@ def _shape(tensor: torch.Tensor) -> Tuple[int, ...]:
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in a type that supports these checks; 8-bit types do not."""
+    """Return the tensor in a type that supports these checks; 8-bit types do not."""
     return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor

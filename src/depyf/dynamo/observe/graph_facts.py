@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     import torch
 
 _RANDOM = ("inductor_seed", "inductor_random", "inductor_randint", "philox", "run_and_save_rng", "run_with_rng")
-"""Parts of the names of what draws random numbers and has no tag that says so."""
+"""Parts of the names of operators that draw random numbers and have no tag for it."""
 
 
 class GraphCopy:
-    """A graph as it is now, with the objects that its nodes refer to; backends change theirs in place.
-
-    The ``GraphModule`` is made when it is asked for: most are never looked at, and making one generates its code.
-    """
+    """A graph as it is now, with the objects that its nodes refer to; backends change theirs in place. The
+    ``GraphModule`` is made on first use: most are never used, and making one generates its code."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
         from torch import fx
@@ -35,7 +33,7 @@ class GraphCopy:
         self._module: Optional[fx.GraphModule] = None
 
     def attribute(self, target: str) -> object:
-        """What a node of kind ``get_attr`` or ``call_module`` refers to."""
+        """Return the object that a node of kind ``get_attr`` or ``call_module`` refers to."""
         return self._attributes[target]
 
     def module(self) -> torch.fx.GraphModule:
@@ -47,7 +45,7 @@ class GraphCopy:
 
 
 def attribute_at(module: object, target: str) -> object:
-    """The object at a dotted path of attributes."""
+    """Return the object at a dotted path of attributes."""
     for name in target.split("."):
         module = getattr(module, name)
     return module
@@ -58,13 +56,13 @@ def placeholders(graph: torch.fx.Graph) -> List[torch.fx.Node]:
 
 
 def output_nodes(graph: torch.fx.Graph) -> List[object]:
-    """What the graph returns, one for each of its outputs: a node, or a constant."""
+    """Return the outputs of the graph: a node or a constant each."""
     output = next(node for node in reversed(list(graph.nodes)) if node.op == "output")
     return leaves(output.args[0])
 
 
 def is_random(module: torch.fx.GraphModule) -> bool:
-    """Whether the graph, or one that it calls, draws random numbers."""
+    """Return whether the graph, or one that it calls, draws random numbers."""
     from torch import fx
 
     tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
@@ -77,14 +75,14 @@ def is_random(module: torch.fx.GraphModule) -> bool:
 
 
 def written_inputs(graph: torch.fx.Graph) -> Tuple[int, ...]:
-    """The numbers of the placeholders that an ATen graph writes to."""
+    """Return the numbers of the placeholders that an ATen graph writes to."""
     inputs = {node: number for number, node in enumerate(placeholders(graph))}
     found = {inputs[node] for node in _written(graph) if node in inputs}
     return tuple(sorted(found))
 
 
 def writes_of(graph: torch.fx.Graph) -> Iterator[Tuple[torch.fx.Node, torch.fx.Node]]:
-    """Each node that writes, with a node that it writes to, looked at through views."""
+    """Yield each node that writes, with a node that it writes to; views are resolved."""
     for node in graph.nodes:
         schema = private_names.SCHEMA.of(node.target)
         if node.op != "call_function" or schema is None or not schema.is_mutable:
@@ -103,7 +101,7 @@ def _written(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
 
 
 def _base(node: torch.fx.Node) -> torch.fx.Node:
-    """What a view is of; the node itself when it is none."""
+    """Return the base of a view; any other node itself."""
     from torch import fx
 
     while node.op == "call_function":
@@ -117,7 +115,7 @@ def _base(node: torch.fx.Node) -> torch.fx.Node:
 
 
 def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:
-    """What the user calls the inputs of a graph of Dynamo's, in its terms: ``L['x']``, ``L['self'].weight``."""
+    """Return the user's names of the inputs of Dynamo's graph, in its terms: ``L['x']``, ``L['self'].weight``."""
     return tuple(_source_of(node) for node in placeholders(module.graph))
 
 

@@ -12,12 +12,12 @@ _DRAWS = ("prims.inductor_seeds.", "prims.inductor_seed.", "prims.inductor_rando
 
 
 def draws(operator: object) -> bool:
-    """Whether it is one of Inductor's that draw seeds from the usual generator, or numbers from a seed."""
+    """Return whether it is one of Inductor's that draw seeds from the default generator, or numbers from a seed."""
     return str(operator).startswith(_DRAWS)
 
 
 def draw(operator: object, args: Tuple[object, ...], kwargs: Dict[str, object]) -> object:
-    """What code of Inductor's for this operator alone gives: a number depends on the seed and its position only."""
+    """Return what Inductor's code for this operator alone returns: a number depends on seed and position only."""
     import torch
 
     given = tuple(value for value in args if isinstance(value, torch.Tensor))

@@ -36,7 +36,7 @@ class Makers:
         self._values.clear()
 
     def of_output(self, node: object) -> object:
-        """The node that made what the graph has in ``node`` at its end."""
+        """Return the node that made the value of the output ``node``."""
         seen = set()
         while node in self._written and node not in seen:
             seen.add(node)
@@ -45,7 +45,7 @@ class Makers:
 
 
 def writes_in_place(node: torch.fx.Node) -> bool:
-    """Whether a node of Dynamo's graph changes the first of its arguments, by its name."""
+    """Return whether a node of Dynamo's graph changes the first of its arguments, by its name."""
     name = str(getattr(node.target, "__name__", node.target))
     if node.op == "call_method":
         return name.endswith("_") and not name.endswith("__")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf import file_names
 from depyf.answers.nonfinite import Line
-from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_sources import module_path
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 _COMPILED_MODULE = re_compile(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
-_INDEX = re_compile(r"\[(\d+)\]")
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
 
 
 def line_of(node: torch.fx.Node) -> Optional[Line]:
-    """The user's line that a node comes from, that of a neighbour where it has none."""
+    """Return the user's line of a node, that of a neighbour if it has none."""
     near: List[torch.fx.Node] = [node]
     seen: Set[torch.fx.Node] = set()
     for _ in range(_FARTHEST):
@@ -42,7 +41,7 @@ def line_of(node: torch.fx.Node) -> Optional[Line]:
 
 
 def _line_in(stack: object) -> Optional[Line]:
-    """The innermost line of the user's own in a stack."""
+    """Return the innermost line of the user's own in a stack."""
     if not isinstance(stack, str):
         return None
     frames = frames_of(stack)
@@ -54,7 +53,7 @@ def _line_in(stack: object) -> Optional[Line]:
 
 
 def operation_of(node: torch.fx.Node) -> str:
-    """``aten.log.default``, ``torch.log``, ``Tensor.log``: what a node runs."""
+    """Return the operation that a node runs: ``aten.log.default``, ``torch.log``, ``Tensor.log``."""
     if node.op == "call_method":
         return f"Tensor.{node.target}"
     if node.op != "call_function" or private_names.SCHEMA.is_on(node.target):
@@ -65,7 +64,7 @@ def operation_of(node: torch.fx.Node) -> str:
 
 
 def called_of(node: torch.fx.Node) -> str:
-    """What the user called that the node is a part of; "" where that is not known."""
+    """Return the user's call that the node is a part of, "" if it is not known."""
     stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack") or ()
     if not stack:
         return ""
@@ -84,8 +83,7 @@ def module_of(node: torch.fx.Node) -> str:
         return ""
     path, kind = list(stack.values())[-1]
     name = str(getattr(kind, "__name__", kind)).rpartition(".")[2]
-    path = _INDEX.sub(r".\1", as_written(str(path)))
-    path = _COMPILED_MODULE.sub("", path)
+    path = _COMPILED_MODULE.sub("", module_path(str(path)))
     return f"{path} ({name})" if path else name
 
 
@@ -105,16 +103,14 @@ def value_name(node: torch.fx.Node) -> str:
 
 
 def running_line() -> Optional[Line]:
-    """The innermost line of the user's own that runs on this thread; None on a thread of autograd's."""
+    """Return the innermost line of the user's own that runs on this thread, ``None`` on a thread of autograd."""
     place = running_place({})
     return None if place is None else Line(*place, source_line(*place))
 
 
 def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
-    """File and number of that line. ``known`` remembers which code is the user's.
-
-    It does so by their ids: constants in code of Dynamo's need not be hashable, and then the code isn't, either.
-    """
+    """Return file and number of that line. ``known`` remembers by id which code is the user's: constants in Dynamo's
+    code need not be hashable, and then the code isn't, either."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -130,7 +126,7 @@ def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str
 
 
 def source_line(path: str, number: int) -> str:
-    """What the line says; "" where the file can't be read."""
+    """Return the text of the line, "" if the file can't be read."""
     return linecache.getline(path, number).strip()
 
 

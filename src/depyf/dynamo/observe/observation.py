@@ -50,8 +50,8 @@ class ObservedGraph:
 
     ``function`` is Dynamo's name for it, ``__compiled_fn_<n>``. ``input_names`` are the user's names of its inputs in
     Dynamo's terms, with "" where they are not known. ``results`` are the numbers of the outputs that the program gets
-    (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` says
-    whether it draws random numbers, ``backend`` is the name of the user's backend, ``generated`` the file of Inductor's
+    (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` is
+    whether it draws random numbers, ``backend`` the name of the user's backend, ``generated`` the file of Inductor's
     code.
     """
 
@@ -91,7 +91,7 @@ class GraphCall:
     random_state: Optional[RandomState]
 
     def given(self, number: int) -> Any:
-        """The input of that number itself, where ``inputs`` has a copy; the graph may have written to it."""
+        """Return the input of that number itself where ``inputs`` has a copy: the graph may have written to it."""
         return self.written.get(number, self.inputs[number])
 
 
@@ -109,14 +109,15 @@ class Observation:
         self.reported = 0
         """How many calls of graphs were passed to observers."""
         self.tally = tally
-        """The calls of compiled functions while somebody observes, and what of them is not."""
+        """Counts the calls of compiled functions during an observation, and those that are not observed."""
 
     @property
     def is_open(self) -> bool:
         return bool(self._observers)
 
     def add(self, observer: Observer, begin: Callable[[Observation], None]) -> None:
-        """Call ``observer`` from now on. The first has ``begin`` install what tells, until the last is removed."""
+        """Call ``observer`` from now on. For the first one ``begin`` installs the hooks; they are removed with the
+        last."""
         try:
             with self._lock:
                 # Before anything is installed: what another thread compiles meanwhile is observed as well.
@@ -161,7 +162,7 @@ class Observation:
         return outputs
 
     def inside_a_graph(self) -> bool:
-        """Whether this thread runs a compiled graph now."""
+        """Return whether this thread runs a compiled graph now."""
         return getattr(self._here, "inside", False)
 
     @safely("looking at what a compiled graph has computed")

@@ -21,7 +21,7 @@ class RandomState:
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        """Inside, the generators go on from here; afterwards they are as they were before it."""
+        """Set the generators to the recorded states, and restore their present states at the end."""
         before = {device: _read(device) for device in self._states}
         _write(self._states)
         try:
@@ -31,7 +31,7 @@ class RandomState:
 
 
 def is_capturing() -> bool:
-    """Whether a CUDA graph is being captured: nothing may be read from the device then."""
+    """Return whether a CUDA graph is being captured: nothing may be read from the device during that."""
     import torch
 
     cuda = torch.cuda

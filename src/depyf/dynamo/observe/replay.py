@@ -64,7 +64,7 @@ class Replay:
 
 
 def run_node(node: torch.fx.Node, values: Values) -> Any:
-    """What the node gives when those that it takes have these values; raises what it raises."""
+    """Return the result of the node for these values of its operands. Raises what it raises."""
     from torch.fx.node import map_arg
 
     args, kwargs = map_arg(node.args, values), map_arg(node.kwargs, values)

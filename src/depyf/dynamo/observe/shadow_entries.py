@@ -80,7 +80,7 @@ class OwnEntries:
         self._tally.begin()
         registered(self._forget)
         private_names.CALLBACK_FROM_STANCE.replace(and_ours)
-        safely("noting what Dynamo gives up")(Fallbacks(lambda: [self._tally]).watch)()
+        safely("noting the frames that Dynamo skips")(Fallbacks(lambda: [self._tally]).watch)()
 
     @safely("counting the calls of compiled functions")
     def _count(self, caller: FrameType, answer: object, ours: object) -> None:
@@ -88,7 +88,7 @@ class OwnEntries:
 
     @safely("observing a compiled function")
     def _ours(self, callback: object, *, is_call: bool) -> Optional[_Callback]:
-        """The callback that stands in for this one; None where it can't be replaced."""
+        """Return the callback that replaces this one, ``None`` if it can't be replaced."""
         if isinstance(callback, _Callback) and callback.made is self._made:
             return callback
         known = self._callbacks.get(id(callback))
@@ -104,7 +104,7 @@ class OwnEntries:
 
     @safely("observing a compiled function")
     def _only_known(self, callback: object, otherwise: _Otherwise) -> Optional[_OnlyKnown]:
-        """The same where the program's stance lets nothing be compiled that has not been compiled before."""
+        """Return the callback for a stance that forbids new compilations."""
         if otherwise is False and frame_evaluation.run_this_once() is None:
             return None
         if isinstance(otherwise, _OnlyKnown):  # another observes, too
@@ -117,7 +117,7 @@ class OwnEntries:
 
     @safely("observing a compiled function")
     def _run_ours(self) -> None:
-        """Nothing is compiled now (``debug()``): what has been compiled for us is run before the user's own."""
+        """Run what was compiled for us before the user's own code where nothing is compiled (``debug()``)."""
         if self._regions:
             self._enter_region()
 
@@ -140,7 +140,7 @@ class OwnEntries:
         return _Callback(type(callback)(clone(backend), hooks), self._made)
 
     def _current_region(self) -> int:
-        """The user's region of entries (-1: there is none) that is set now."""
+        """Return the user's current region of entries, -1 if there is none."""
         read = private_names.GET_REGION.find()
         region = -1 if read is None else int(read())
         return next((users for users, ours in self._regions.items() if ours == region), region)
@@ -170,7 +170,7 @@ class OwnEntries:
 
 
 class OwnBackend:
-    """A backend that calls ``compiler``. It stands for one of the user's: Dynamo compares backends by ``==``."""
+    """A backend that calls ``compiler``, equal to one of the user's: Dynamo compares backends by ``==``."""
 
     def __init__(self, compiler: Callable[..., object], user_backend: object) -> None:
         self._compiler = compiler
@@ -241,7 +241,7 @@ class _OnlyKnown:
 
 
 def _compiles_nothing_new() -> bool:
-    """Whether the program's stance lets nothing be compiled in a call; in ``debug()`` we compile nothing either."""
+    """Return whether the program's stance, rather than ``debug()``, forbids new compilations in a call."""
     return frame_evaluation.stance().endswith("_on_recompile") and not compiles_nothing()
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from dataclasses import replace
 from threading import get_ident
 from types import FrameType
 from typing import Counter as CounterOf
@@ -18,6 +17,7 @@ from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import frame_evaluation, torch_settings
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.names import StableNames
+from depyf.quick_dataclass import replace
 
 _STANCE = "under torch.compiler.set_stance({!r})"
 RUNS_AS_PLAIN = "ran " + _STANCE + ", as plain Python: no compiled code ran"
@@ -35,9 +35,8 @@ _UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands th
 
 
 class _Call:
-    """A call of a compiled function that has begun. ``counted`` says that it has run a graph, or that it is known why
-    not; ``missed`` is why it is not likely to be observed.
-    """
+    """An open call of a compiled function. ``counted`` is set when it has run a graph, or when the reason why it has
+    not is recorded; ``missed`` is why it is not likely to be observed."""
 
     __slots__ = ("counted", "frame", "missed")
 
@@ -60,25 +59,26 @@ class Tally:
         self.stable = StableNames()
 
     def called(self, frame: FrameType, missed: str = "") -> None:
-        """A compiled function is called, in a frame of Dynamo's; without a graph in it, it is ``missed``, and why."""
+        """Record the call of a compiled function in a frame of Dynamo's; ``missed`` is why, if no graph in it is
+        observed."""
         with self._lock:
             calls = self._of_thread(get_ident(), frame.f_back)
             calls.append(_Call(id(frame), missed))
             self._functions += 1
 
     def graph_runs(self) -> None:
-        """A compiled graph runs, in whatever has been called in this thread."""
+        """Mark the open calls of this thread as counted: a compiled graph runs in them."""
         with self._lock:
             for call in self._of_thread(get_ident(), sys._getframe(1)):
                 call.counted = True
 
     def miss(self, why: str) -> None:
-        """A call is not looked at."""
+        """Record that a call is not observed, and ``why``."""
         with self._lock:
             self._missed[why] += 1
 
     def missed_here(self, why: str) -> None:
-        """The same of the call of a compiled function that this thread is in."""
+        """Record that the innermost call of a compiled function in this thread is not observed."""
         self.graph_runs()
         self.miss(why)
 
@@ -92,7 +92,7 @@ class Tally:
             self._given_up[f"{record.function} ({record.cause.value})"] = None
 
     def read(self) -> Tuple[int, CounterOf[str]]:
-        """How many functions were called, and what was missed."""
+        """Return how many functions were called, and what was missed."""
         frames = sys._current_frames()
         with self._lock:
             for thread in list(self._calls):
@@ -101,7 +101,7 @@ class Tally:
             return self._functions, Counter(self._missed)
 
     def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_Call]:
-        """The calls that have not come to an end in a thread that is in ``frame``; the others are counted."""
+        """Return the open calls of a thread that is in ``frame``, and count those that have ended."""
         calls = self._calls.setdefault(thread, [])
         running = set()
         while frame is not None and calls:
@@ -121,7 +121,7 @@ def _given_up(functions: List[str]) -> str:
 
 
 class Looking:
-    """What one observer has looked at, from ``begin`` to ``end``; it may begin again, and counts on."""
+    """The checked calls of one observer, from ``begin`` to ``end``; after another ``begin`` the counts continue."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -146,24 +146,24 @@ class Looking:
                 self._left_out += missed - self._before[1]
 
     def at(self, graph: str, *, backward: bool) -> None:
-        """A call of the compiled graph of that name has been looked at."""
+        """Record that a call of the compiled graph of that name was checked."""
         with self._lock:
             self._graphs.add(graph)
             before = self._looked
             self._looked = replace(before, calls=before.calls + 1, backwards=before.backwards + backward)
 
     def passed_on(self, what: str) -> None:
-        """The results of a call are not finite, and only for what the graph was given."""
+        """Record that the results of a call are not finite, and only because of the graph's inputs."""
         with self._lock:
             self._passed_on[what] += 1
 
     def left_out(self, why: str) -> None:
-        """A call is not looked at, or not all of it."""
+        """Record that a call is not checked, or not all of it."""
         with self._lock:
             self._left_out[why] += 1
 
     def so_far(self, operations: int = 0) -> Looked:
-        """What has been looked at, and ``operations`` outside of compiled graphs."""
+        """Return what has been checked, and ``operations`` outside of compiled graphs."""
         functions, missed = self._tally.read() if self._open else self._before
         functions_before, missed_before = self._before
         with self._lock:
@@ -178,7 +178,7 @@ class Looking:
 
 
 def why_not_observed(answer: object, ours: object) -> str:
-    """Why a call is not observed for which Dynamo uses the callback ``answer``, and we ``ours``; "" when it is."""
+    """Return why a call is not observed if Dynamo uses ``answer`` and we ``ours``, "" if it is."""
     if torch_settings.dynamo_setting("disable"):
         return _DISABLED
     if ours is not None:

@@ -58,7 +58,7 @@ class Expect(HookedContext[Watch]):
         self._last = Counted(tuple(entry.happened), entry.graphs)
 
     def _stopped(self, *, failed: bool) -> None:
-        if not failed:  # else the program's exception is what there is to know
+        if not failed:  # else the program's exception is reported
             self._last.check(self._expected)
 
     def __call__(self, function: F) -> F:
@@ -66,7 +66,7 @@ class Expect(HookedContext[Watch]):
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function) or inspect.isclass(function):
             raise TypeError(
                 "depyf.expect decorates functions and coroutine functions: a generator runs only while it is iterated, "
-                "and a class is no block. Use `with depyf.expect(...):` inside of it"
+                "and a class is not a block. Use `with depyf.expect(...):` inside of it"
             )
         if not callable(function) or isinstance(function, staticmethod):
             raise TypeError(
@@ -91,7 +91,7 @@ class Expect(HookedContext[Watch]):
         return called  # type: ignore[return-value]
 
     def __str__(self) -> str:
-        """What is expected, and what was counted last."""
+        """Return the expected numbers, and the last counted ones."""
         wanted = ", ".join(f"{name}={number}" for name, number in self._expected.items())
         last = ", ".join(counted(number, name[:-1]) for name, number in self.counts.items())
         return f"depyf.expect({wanted}): {last}"
@@ -100,7 +100,7 @@ class Expect(HookedContext[Watch]):
 
 
 def _silent(_: Happening) -> None:
-    """Events are reported at the end."""
+    """Do nothing: events are reported at the end."""
 
 
 def expect(

@@ -1,12 +1,12 @@
-"""``%load_ext depyf``: ``%%depyf`` dumps what a cell compiles, ``%depyf why f(x)`` asks what a call would do.
+"""``%load_ext depyf``: ``%%depyf`` dumps what a cell compiles, ``%depyf why f(x)`` explains what a call would do.
 
-Imported by IPython only, which is no dependency of depyf.
+Imported by IPython only, on which depyf does not depend.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Dict, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Tuple
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
@@ -15,6 +15,7 @@ from IPython.display import display
 from depyf.answers.lookup import Why
 from depyf.bytecode.parsing import parse
 from depyf.dynamo.dump.prepare import prepare_debug
+from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.questions.why import why
 
 if TYPE_CHECKING:
@@ -50,11 +51,20 @@ class DepyfMagics(Magics):
         return self._why(expression.strip())
 
     def _dump(self, directory: str, cell: str) -> None:
-        prepared = prepare_debug(directory)
+        prepared, shell = prepare_debug(directory), self._shell()
+        shown: List[List[str]] = []
         with prepared:
-            result = self._shell().run_cell(cell)  # type: ignore[no-untyped-call]
+            undo = replace_attribute(shell, "_showtraceback", lambda _type, _error, lines: shown.append(lines))
+            try:
+                result = shell.run_cell(cell)  # type: ignore[no-untyped-call]
+            finally:
+                undo()
         display(prepared)  # type: ignore[no-untyped-call]
-        result.raise_error()  # whoever runs the notebook without a reader is to see that it failed
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None:  # whoever runs the notebook without a reader is to see that it failed
+            if shown:  # once, and without the frames of the magic (which IPython shows of a SyntaxError only)
+                error._render_traceback_ = lambda: shown[-1]
+            raise error
 
     def _why(self, expression: str) -> Why:
         try:

@@ -26,24 +26,24 @@ from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
+from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.compilation_events import GRAPHS
 from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.recompiles import failed_guards
 
-_NOTHING_TO_COMPILE = ("No ops traced", "no content in function call")
-"""Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns."""
+_NOTHING_TO_COMPILE = re_compile("No ops traced|no content in function call")
+"""Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns: in errors of PyTorch
+that reports such skips so."""
 
 Callback = Callable[[Happening], object]
 
 
 class Watch(HookedContext[object]):
-    """The context manager that ``watch`` returns. ``happened`` lists what it has told, in order.
-
-    It can also be given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``)
-    to ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass.
-    """
+    """The context manager that ``watch`` returns. ``happened`` lists what it has reported, in order. It can also be
+    given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``) to
+    ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass."""
 
     _name = "watch()"
 
@@ -85,7 +85,7 @@ class Watch(HookedContext[object]):
             say(self._stream, summary(self.happened, compiled=self.compiled))
 
     def __str__(self) -> str:
-        """What has happened, and the summary that is told at the end."""
+        """Return what has happened, and the summary."""
         if not self._undo and not self._ended:
             return "depyf.watch(): it has not begun: enter it (with depyf.watch() as watched: ...)"
         return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
@@ -93,12 +93,12 @@ class Watch(HookedContext[object]):
     __repr__ = __str__
 
     def on_train_begin(self, *_: object, **__: object) -> None:
-        """Called by training frameworks at the start; an earlier training that failed has not called the end."""
+        """Start to watch: training frameworks call this. An earlier training that failed has not called the end."""
         if not self._open:
             self.__enter__()
 
     def on_train_end(self, *_: object, **__: object) -> None:
-        """What they call last."""
+        """Stop watching: training frameworks call this last."""
         self.__exit__(None, None, None)
 
     on_fit_start, on_fit_end = on_train_begin, on_train_end
@@ -121,7 +121,7 @@ class Watch(HookedContext[object]):
     def add(self, record: FrameSkipped) -> None:
         """Record a fallback."""
         self.compiled = True
-        if not self._undo or any(each in record.reason for each in _NOTHING_TO_COMPILE):
+        if not self._undo or record.cause is Cause.SKIPPED or _NOTHING_TO_COMPILE.search(record.reason):
             return
         wanted = self._wanted.pop(record.compile_id, None) if record.cause is Cause.LIMIT else None
         if wanted is not None:
@@ -138,10 +138,10 @@ class Watch(HookedContext[object]):
         cause = (record.cause.value,)
         self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 
-    @safely("telling what happens in torch.compile")
+    @safely("reporting what happens in torch.compile")
     def _receive(self, event: Event) -> None:
         self.compiled = self.compiled or event.compile_id is not None
-        if not self._undo:  # left, but somebody who has wrapped a hook of it still calls that
+        if not self._undo:  # closed, but a wrapper of one of its hooks still calls that
             return
         self._count_graph(event)
         if event.name == "recompile_reasons":
@@ -250,6 +250,6 @@ def whole_stack(*compiled: Frame) -> Tuple[Frame, ...]:
 
 
 def _users(stack: Tuple[Frame, ...]) -> Optional[Tuple[str, int]]:
-    """The innermost frame of the user's own in a stack, whose outermost frame comes first."""
+    """Return the innermost frame of the user's own in a stack, whose outermost frame comes first."""
     frames = [frame for frame in stack if not is_library(frame[0])] or list(stack)
     return (frames[-1][0], frames[-1][1]) if frames else None

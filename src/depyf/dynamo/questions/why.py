@@ -6,15 +6,17 @@ the entries; ``guards/failing.py`` finds all failing guards, not only the first.
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
+from depyf.diagnosis.constraints import violated_constraint
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import explain
 from depyf.diagnosis.guard_sources import as_written
+from depyf.dynamo.capture.fallbacks import fallbacks
+from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import Called, called
 from depyf.dynamo.entries.called_entries import entries_of
@@ -34,6 +36,8 @@ from depyf.dynamo.hooks import (
 )
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.messages import listed
+from depyf.quick_dataclass import replace
 
 _NAMED = 3
 """How many values are named for one advice."""
@@ -73,7 +77,7 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
         does = _WITHOUT_RECOMPILES[frame_evaluation.stance()]
         outcome = f"{does}: torch.compiler.set_stance({frame_evaluation.stance()!r}) is in force, and no entry fits"
         answer = replace(answer, outcome=outcome, left_alone=True)
-    return replace(answer, notes=_notes(found))
+    return replace(answer, notes=(*_violations(found), *_notes(found)))
 
 
 def _answer(
@@ -100,8 +104,21 @@ def _answer(
     )
 
 
+def _violations(found: Called) -> Tuple[str, ...]:
+    """Return the dimensions that are marked dynamic and specialised, for which open sessions saw compiling fail."""
+    _, code = found.shown
+    failed = [each for session in capture.receivers() for each in fallbacks(session)]
+    notes: Dict[str, None] = {}
+    for each in failed:
+        violated = violated_constraint(each.reason) if each.filename == code.co_filename else None
+        if violated is not None and each.first_line == code.co_firstlineno:
+            where = "" if violated.place is None else f" ({violated.place[0]}:{violated.place[1]})"
+            notes.setdefault(f"compiling it failed: {violated.advice}{where}")
+    return tuple(notes)
+
+
 def _notes(found: Called) -> Tuple[str, ...]:
-    """The assumptions of the result."""
+    """Return the assumptions of the result."""
     notes = [
         f"around it is {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}), "
         "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"
@@ -114,7 +131,7 @@ def _notes(found: Called) -> Tuple[str, ...]:
 
 
 def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
-    """The line of the user (with its file) that made Dynamo guard ``subject``, in some cache entry of ``code``."""
+    """Return the line of the user (with its file) that made Dynamo guard ``subject``, in some entry of ``code``."""
     for entry in cache_entries.cache_entries(code):
         manager = entry.guard_manager
         if guards_function.is_function(manager):
@@ -127,7 +144,7 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
 
 
 def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, object]]:
-    """The original code that a frame runs (Dynamo knows it), and its arguments and free variables as they are."""
+    """Return the original code that a frame runs (from Dynamo's tables), and its arguments and free variables."""
     code = known_code.original_of(frame.f_code) or frame.f_code
     stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars] + code.co_freevars
@@ -155,7 +172,7 @@ def _entry(
 
 
 def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
-    """The names, as in dumps, of the graphs that transformed code calls; it is None where torch has thrown it away."""
+    """Yield the names, as in dumps, of the graphs that transformed code calls; torch may have deleted it (``None``)."""
     for name in () if code is None else code.co_names:
         number = compiled_fn_number(name)
         if number is not None:
@@ -167,7 +184,7 @@ def _not_tried(entry: Entry) -> Entry:
 
 
 def _limit(entries: Sequence[cache_entries.CacheEntry], values: Mapping[str, object]) -> Optional[Tuple[str, int]]:
-    """The limit of Dynamo's that one more entry would exceed, with its value; counted as Dynamo does."""
+    """Return the limit of Dynamo that one more entry would exceed, with its value, counted as Dynamo does."""
     alike = sum(_has_same_objects(entry, values) for entry in entries)
     for names, count in (
         (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(entries)),
@@ -183,7 +200,7 @@ def _limit(entries: Sequence[cache_entries.CacheEntry], values: Mapping[str, obj
 
 
 def _has_same_objects(entry: cache_entries.CacheEntry, values: Mapping[str, object]) -> bool:
-    """Whether the objects that an entry was made for by their identity are those of the call."""
+    """Return whether the call has the objects that an entry is specialized on by identity."""
     matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
     return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
 
@@ -198,31 +215,25 @@ def _outcome(entries: Sequence[Entry], limit: Optional[Tuple[str, int]]) -> str:
 
 
 def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
-    """What would have kept the call from being compiled: for the entry that it misses by the fewest guards."""
+    """Return how to avoid the compilation: for the entry that the call misses by the fewest guards."""
     if any(entry.hit for entry in entries) or not entries:
         return ()
     subjects: Dict[str, Dict[str, None]] = {}
     for guard in nearest_first(entries)[0].failed:
         if guard.explanation.advice:
             subjects.setdefault(guard.explanation.advice, {})[guard.explanation.subject] = None
-    return tuple(f"{_named(list(names))}: {advice}".lstrip(": ") for advice, names in subjects.items())
-
-
-def _named(subjects: Sequence[str]) -> str:
-    """What one advice is for: all parameters of a model may need the same."""
-    more = f" and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
-    return ", ".join(subjects[:_NAMED]) + more
+    return tuple(f"{listed(names, _NAMED)}: {advice}".lstrip(": ") for advice, names in subjects.items())
 
 
 def _that_count(
     found: Sequence[cache_entries.CacheEntry], entries: Sequence[Entry]
 ) -> Sequence[cache_entries.CacheEntry]:
-    """The entry that the call would run, or all of them."""
+    """Return the entry that the call would run, or all of them."""
     return [each for each, entry in zip(found, entries) if entry.hit] or found
 
 
 def _resume_functions(entry: cache_entries.CacheEntry) -> Iterator[str]:
-    """The resume functions that transformed code calls, as they are called in dumps and in ``watch``."""
+    """Yield the resume functions that transformed code calls, named as in dumps and in ``watch``."""
     scope = global_scope(entry.guard_manager)
     for name in () if entry.code is None else entry.code.co_names:  # None: torch has thrown it away
         code = getattr(scope.get(name), "__code__", None) if name.startswith("__resume_at_") else None

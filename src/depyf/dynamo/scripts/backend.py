@@ -16,7 +16,8 @@ NO_BACKEND = "none"
 
 @dataclass(frozen=True)
 class BackendInScript:
-    """``name`` is one that PyTorch knows in each process, ``module:function``, or ``none``: then ``gap`` says why."""
+    """``name`` is one that PyTorch has in each process, ``module:function``, or ``none``: then ``gap`` is the
+    reason."""
 
     name: str
     gap: str = ""
@@ -45,7 +46,7 @@ def backend_in_script(backend: object, name: str) -> BackendInScript:
 
 
 def _home_of(backend: object) -> Optional[Tuple[str, str]]:
-    """The module and the name by which another process can import the backend."""
+    """Return the module and the name by which another process can import the backend."""
     own = getattr(backend, "__module__", None), getattr(backend, "__name__", None)
     found: List[Tuple[str, str]] = []
     for module, namespace in loaded_namespaces():
@@ -58,7 +59,7 @@ def _home_of(backend: object) -> Optional[Tuple[str, str]]:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether a package registers a backend of this name, in each process."""
+    """Return whether a package registers a backend of this name in each process."""
     return name in _registered_by_packages()
 
 
@@ -71,7 +72,7 @@ def _registered_by_packages() -> Tuple[str, ...]:
 
 
 def _is_torchs(backend: object) -> bool:
-    """Whether it is PyTorch's own, and not only made by a function of PyTorch's out of compilers of the program."""
+    """Return whether it is PyTorch's own, and not only built by PyTorch from compilers of the program."""
     return all(module.partition(".")[0] in ("torch", "functorch", "builtins", "") for module in _modules_of(backend))
 
 
@@ -80,7 +81,7 @@ def _modules_of(backend: object) -> List[str]:
 
 
 def _parts(value: object, depth: int) -> Iterator[object]:
-    """A backend and the callables that it is made of: those of a partial, and those that AOTAutograd is given."""
+    """Yield a backend and the callables inside it: those of a partial, and those that AOTAutograd receives."""
     yield value
     inside = [getattr(value, "func", None), *dict(getattr(value, "kwargs", None) or {}).values()]
     inside += [*dict(getattr(value, "keywords", None) or {}).values(), *tuple(getattr(value, "args", None) or ())]

@@ -17,6 +17,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.scripts.graph import GraphCode
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.sizes import size_of
+from depyf.dynamo.scripts.tensors import contiguous_strides
 from depyf.dynamo.scripts.whole import HowItRuns, Script, ScriptInputs, script_text
 from depyf.lazy_pattern import re_compile
 
@@ -62,8 +63,9 @@ def script_from_text(text: str, path: str, *, title: str, backend: str) -> Scrip
     if graph is None:
         raise LookupError("there is no graph in this text")
     code = GraphCode(imports=Imports())
-    symbols = {name: 5 + 2 * number for number, name in enumerate(sorted(set(_SYMBOL.findall(text))))}
     inputs = _write(graph, text, code, "Graph", whole=True)
+    found = _SYMBOL.findall(" ".join(kind for _, kind in inputs))  # the program may have a variable or a path s0
+    symbols = {name: 5 + 2 * number for number, name in enumerate(sorted(set(found)))}
     if symbols:
         sizes = ", ".join(f"{name} = {value}" for name, value in symbols.items())
         code.notes.append(f"sizes that vary are made up, because the text does not contain them: {sizes}")
@@ -91,7 +93,7 @@ def script_from_text(text: str, path: str, *, title: str, backend: str) -> Scrip
 
 
 def _without_escapes(text: str) -> str:
-    """Without colours, and with a name for classes that are called ``<lambda>``."""
+    """Return the text without colours, and with a name for classes that are called ``<lambda>``."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return re.sub(r"^(\s*)class <\w+>", r"\1class GraphModule", text, flags=re.MULTILINE).strip("\n") + "\n"
 
@@ -125,7 +127,7 @@ def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, *, whole:
 
 
 def _forward(forward: ast.FunctionDef, text: str) -> Tuple[Inputs, str]:
-    """The inputs of ``forward`` with their types, and its text, which takes them one by one."""
+    """Return the inputs of ``forward`` with their types, and its text, which takes them one by one."""
     last = max(getattr(node, "end_lineno", 0) or 0 for node in ast.walk(forward))
     lines = text.splitlines()[forward.lineno - 1 : last]
     indent = len(lines[0]) - len(lines[0].lstrip())
@@ -165,7 +167,7 @@ def _text_of(annotation: object) -> str:
 
 
 def _constants(forward: ast.FunctionDef, code: GraphCode, members: Dict[str, str]) -> Inputs:
-    """Tensors that the graph holds: their types are where they are read."""
+    """Return the tensors that the graph holds. Their types are at their uses."""
     found: Inputs = []
     for node in ast.walk(forward):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
@@ -196,7 +198,7 @@ def _expression(name: str, kind: str, symbols: Dict[str, int], code: GraphCode) 
         return "None"
     dtype, shape, strides, device = match.groups()
     sizes = [_size(each, symbols) for each in shape.split(",") if each.strip()]
-    steps = _contiguous(sizes)
+    steps = list(contiguous_strides(sizes))
     if strides is not None:
         steps = [_size(each, symbols) for each in strides.split(",") if each.strip()]
     text = f"{_tuple(sizes)}, {_tuple(steps)}, torch.{_TYPES[dtype]}"
@@ -208,17 +210,9 @@ def _tuple(values: List[int]) -> str:
 
 
 def _size(text: str, symbols: Dict[str, int]) -> int:
-    """The value of a size like ``s0*8``."""
+    """Return the value of a size like ``s0*8``."""
     text = text.strip().replace("/", "//").replace("////", "//")
     try:
         return size_of(text, symbols)
     except synchronous(ValueError):
         return 4
-
-
-def _contiguous(sizes: List[int]) -> List[int]:
-    strides, step = [], 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= max(size, 1)
-    return strides[::-1]

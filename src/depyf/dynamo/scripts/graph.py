@@ -43,10 +43,8 @@ class GraphCode:
 
 
 def graph_code(module: torch.fx.GraphModule, tensors: Tensors) -> GraphCode:
-    """The code of ``module`` (an FX graph module, which is left as it is) with that of all graph modules in it.
-
-    The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold.
-    """
+    """Return the code of ``module`` (an FX graph module, which is left as it is) with that of all graph modules in it.
+    The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold."""
     code = GraphCode()
     _Classes(code, tensors).write(module, "Graph")
     return code
@@ -90,7 +88,7 @@ class _Classes:
         return f"{name}_{number}" if number else name
 
     def _members(self, module: torch.fx.GraphModule) -> Iterator[str]:
-        """The statements of ``__init__`` that make what the graph takes from its module."""
+        """Yield the statements of ``__init__`` that make the members that the graph reads."""
         containers: Dict[str, None] = {}
         for target in dict.fromkeys(
             str(node.target) for node in module.graph.nodes if node.op in ("get_attr", "call_module")
@@ -106,7 +104,7 @@ class _Classes:
             yield _assign(path, made)
 
     def _made(self, value: object, target: str, *, interpreted: bool) -> str:
-        """An expression for a member."""
+        """Return an expression for a member."""
         import torch
 
         if isinstance(value, torch.fx.GraphModule):
@@ -120,11 +118,11 @@ class _Classes:
             return text
         if isinstance(value, torch.nn.Module):
             return self._module(value, target)
-        self._code.notes.append(f"{target} is a {type(value).__name__}, which a script has no way to make")
+        self._code.notes.append(f"{target} is a {type(value).__name__}, which a script can't make")
         return "None"
 
     def _module(self, value: torch.nn.Module, target: str) -> str:
-        """A module that the graph calls: graphs of PyTorch up to 2.4 keep the user's modules of torch.nn whole."""
+        """Return a module that the graph calls: graphs of PyTorch up to 2.4 keep the modules of torch.nn whole."""
         cls = type(value)
         text = f"torch.nn.{value!r}"
         if not cls.__module__.startswith("torch.nn.modules") or not _makes(text, cls):
@@ -141,7 +139,7 @@ class _Classes:
 
 
 def _is_interpreted(module: torch.fx.GraphModule, target: str) -> bool:
-    """Whether the operator that gets this inner graph has it interpreted, which takes a graph module."""
+    """Return whether the operator that gets this inner graph interprets it, which takes a graph module."""
     users = [
         user for node in module.graph.nodes if node.op == "get_attr" and node.target == target for user in node.users
     ]
@@ -149,7 +147,7 @@ def _is_interpreted(module: torch.fx.GraphModule, target: str) -> bool:
 
 
 def _makes(text: str, cls: type) -> bool:
-    """Whether the ``repr`` of a module is an expression that makes one."""
+    """Return whether the ``repr`` of a module is an expression that makes one."""
     try:
         return isinstance(eval(text, {"torch": torch_names.module("torch")}), cls)
     except synchronous():
@@ -157,7 +155,7 @@ def _makes(text: str, cls: type) -> bool:
 
 
 def _is_leaf(module: torch.fx.GraphModule, path: str) -> bool:
-    """Whether what is at ``path`` is made by an expression of its own, with all that is in it."""
+    """Return whether one expression makes the object at ``path`` and all that is in it."""
     found = attribute_at(module, path)
     return hasattr(found, "graph") or any(n.op == "call_module" and n.target == path for n in module.graph.nodes)
 
@@ -171,7 +169,8 @@ def _assign(path: List[str], value: str) -> str:
 
 
 def forward_source(graph: torch.fx.Graph, imports: Imports) -> str:
-    """``def forward(self, ...)`` of a graph, with the user's lines as comments; what it needs goes into ``imports``."""
+    """Return ``def forward(self, ...)`` of a graph, with the user's lines as comments. Its needs are added to
+    ``imports``."""
     copy = _plain_copy(graph)
     try:
         code = copy.python_code("self", verbose=True)
@@ -189,7 +188,8 @@ def forward_source(graph: torch.fx.Graph, imports: Imports) -> str:
 
 
 def _plain_copy(graph: torch.fx.Graph) -> torch.fx.Graph:
-    """The graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's stack."""
+    """Return the graph with arguments one by one (AOTAutograd's take one list), and the user's line as each node's
+    stack."""
     from torch import fx
 
     copy = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(graph))
@@ -210,12 +210,12 @@ def _as_traceback(frame: Frame) -> str:
 
 
 def user_stack(node: torch.fx.Node) -> Optional[Frame]:
-    """The innermost frame of the user's own that a node comes from, else the innermost; None where nobody knows."""
+    """Return the innermost frame of the user's own in a node's stack, else the innermost, ``None`` without a stack."""
     frames = frames_of(str(node.meta.get("stack_trace") or ""))
     own = [frame for frame in frames if not is_library(frame[0])]
     return (own or frames)[-1] if frames else None
 
 
 def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:
-    """The names of the graph's inputs, in order."""
+    """Return the names of the graph's inputs, in order."""
     return tuple(str(node.target) for node in module.graph.nodes if node.op == "placeholder")

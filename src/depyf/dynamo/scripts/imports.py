@@ -50,7 +50,7 @@ _IN_EVERY_SCRIPT = frozenset(
 
 
 class Imports:
-    """Collects statements, each once; ``notes`` says what there is no way to import."""
+    """Collects statements, each once; ``notes`` lists what can't be imported."""
 
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
@@ -65,20 +65,20 @@ class Imports:
         self.notes: List[str] = []
 
     def lines(self) -> List[str]:
-        """The import statements that may stand together, ``import torch`` not among them."""
+        """Return the import statements that may stand together, ``import torch`` not among them."""
         return sorted(line for line in self._lines if line != "import torch")
 
     def paths(self) -> List[str]:
-        """What makes the folders of the user's modules known."""
+        """Return the statements that add the folders of the user's modules to the path."""
         inside = self._operators._paths if self._operators is not None else {}
         return [f"sys.path.append({path!r})" for path in {**self._paths, **inside}]
 
     def late(self) -> List[str]:
-        """Imports of the user's modules, and statements that need the imports before them."""
+        """Return imports of the user's modules, and statements that need the imports before them."""
         return list(self._late)
 
     def sources(self) -> str:
-        """Functions, classes and operators of the user's that can't be imported."""
+        """Return functions, classes and operators of the user's that can't be imported."""
         parts = list(self._sources)
         if self._operators is not None:
             body = ['"""Define the operators of the program that are used here."""', *self._operators._statements()]
@@ -91,10 +91,10 @@ class Imports:
         return [*([imports] if imports else []), *self._sources]
 
     def add(self, name: str, value: object) -> None:
-        """Make ``name`` stand for ``value`` in the script."""
+        """Add what binds ``name`` to ``value`` in the script."""
         known = self._known.setdefault(name, [])
         if known and known[0] is not value and name not in _BY_NAME:
-            self.notes.append(f"{name} stands for several things, of which this script has one")
+            self.notes.append(f"{name} is the name of several objects, of which this script has one")
         if known:
             return
         known.append(value)
@@ -112,12 +112,12 @@ class Imports:
         elif not self._from_module(name, value) and not self._from_source(name, value):
             text = self.literal(value)
             if text is None:
-                self.notes.append(f"{name} stands for {_described(value)}, which this script has no way to make")
+                self.notes.append(f"{name} is {_described(value)}, which this script can't make")
                 text = "None"
             self._sources[f"{name} = {text}"] = None
 
     def literal(self, value: object) -> Optional[str]:
-        """An expression for a value that has one: numbers, texts, containers of them, ``torch.float32``."""
+        """Return an expression for a value that has one: numbers, texts, containers of them, ``torch.float32``."""
         import torch
 
         if value is None or isinstance(value, (bool, int, str, bytes)):
@@ -170,7 +170,7 @@ class Imports:
             self._by_library(namespace, name)
 
     def _by_library(self, namespace: str, name: str) -> None:
-        """An operator made by ``torch.library.Library``, or in another language."""
+        """Add an operator made by ``torch.library.Library``, or in another language."""
         places = registered_at(name)
         modules = [_module_of(place.rpartition(":")[0]) for place in places]
         libraries = sorted(torch_names.module("torch").ops.loaded_libraries)
@@ -192,7 +192,7 @@ class Imports:
             self.notes.append(f"the operator {name} has to be registered first: import what does that in the script")
 
     def _custom_operator(self, name: str, defined: object) -> None:
-        """An operator made by ``torch.library.custom_op``: its module is imported, or its definition is put in."""
+        """Add an operator made by ``torch.library.custom_op``: an import of its module, or its definition."""
         function = private_names.INIT_FN.of(defined)
         if _in_a_fresh_process(function.__module__) and "<locals>" not in function.__qualname__:
             self._import(function.__module__, f"import {function.__module__}")
@@ -202,7 +202,7 @@ class Imports:
         self._operators._sources.update(dict.fromkeys(self._operators._defined(defined)))
 
     def _defined(self, defined: object) -> List[str]:
-        """The statements that define an operator; what they need is added before."""
+        """Return the statements that define an operator. What they need is added first."""
         statements = []
         try:
             for function, text in definition(defined):
@@ -270,7 +270,7 @@ class Imports:
 
 
 def _in_a_fresh_process(module: str) -> bool:
-    """Whether another process finds a module of this name."""
+    """Return whether another process finds a module of this name."""
     if module == "__main__":
         return False
     try:
@@ -280,7 +280,7 @@ def _in_a_fresh_process(module: str) -> bool:
 
 
 def _module_of(path: str) -> Optional[str]:
-    """The name of the imported module that is this file, other than the program itself."""
+    """Return the name of the imported module that is this file, other than the program itself."""
     for name, namespace in loaded_namespaces():
         if name != "__main__" and file_of(namespace) == path:
             return name

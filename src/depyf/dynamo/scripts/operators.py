@@ -28,13 +28,13 @@ class NoSourceError(Exception):
 
 
 def source(value: Any) -> Optional[str]:
-    """The source of a function or class, as it stands in its file; None where that is not to be had."""
+    """Return the source of a function or class as in its file, ``None`` if it is not available."""
     text = source_text(value)
     return None if text is None else textwrap.dedent(text).rstrip()
 
 
 def needed_by(value: object, text: str) -> Iterator[Tuple[str, object]]:
-    """What the source ``text`` of a function or class refers to: global names, and those of functions around it."""
+    """Yield what the source ``text`` of a function or class refers to: globals, and names of functions around it."""
     inner = inspect.unwrap(value) if isinstance(value, FunctionType) else value
     namespace: Dict[str, Any] = dict(loaded_namespace(getattr(inner, "__module__", None)) or vars(builtins))
     if isinstance(inner, FunctionType):
@@ -53,10 +53,8 @@ def _free_names(table: symtable.SymbolTable, *, top: bool) -> Iterator[str]:
 
 
 def plain_source(function: Any, name: str) -> str:
-    """The source of a function without its decorators, or of the only lambda in its line, as an assignment to ``name``.
-
-    Raises ``NoSourceError``.
-    """
+    """Return the source of a function without its decorators, or of the only lambda in its line, as an assignment to
+    ``name``. Raises ``NoSourceError``."""
     text = source(function)
     if text is None:
         raise NoSourceError(f"the source of {getattr(function, '__qualname__', name)} was not found")
@@ -75,10 +73,8 @@ def plain_source(function: Any, name: str) -> str:
 
 
 def definition(defined: object) -> Iterator[Tuple[object, str]]:
-    """The statements that define an operator made by ``torch.library.custom_op``, with the function that each is of.
-
-    Raises ``NoSourceError``.
-    """
+    """Yield the statements that define an operator made by ``torch.library.custom_op``, with the function that each is
+    of. Raises ``NoSourceError``."""
     variable = variable_of(defined)
     function = private_names.INIT_FN.of(defined)
     kernels = {device: _kernel(each) for device, each in private_names.BACKEND_FNS.of(defined).items()}
@@ -104,13 +100,15 @@ def definition(defined: object) -> Iterator[Tuple[object, str]]:
         yield from _registered(private_names.BACKWARD_FN.of(defined), f"{variable}.register_autograd({{}}{named})")
     if private_names.VMAP_FN.of(defined) is not None:
         yield from _registered(private_names.VMAP_FN.of(defined), f"{variable}.register_vmap({{}})")
-    for device, dtype in private_names.AUTOCAST_DTYPE.of(defined, {}).items():
+    before = {"cpu": private_names.AUTOCAST_CPU_DTYPE, "cuda": private_names.AUTOCAST_CUDA_DTYPE}  # before PyTorch 2.13
+    older = {device: dtype.of(defined) for device, dtype in before.items()}
+    for device, dtype in private_names.AUTOCAST_DTYPE.of(defined, older).items():
         if dtype is not None:
             yield None, f"{variable}.register_autocast({device!r}, {dtype})"
 
 
 def variable_of(defined: object) -> str:
-    """What an operator is called in the script that defines it."""
+    """Return the variable of an operator in the script that defines it."""
     return f"{private_names.NAMESPACE_OF_OPERATOR.of(defined)}_{private_names.NAME_OF_OPERATOR.of(defined)}".replace(
         ".", "_"
     )
@@ -128,7 +126,7 @@ def _name(function: object, otherwise: str) -> str:
 
 
 def _kernel(function: Any) -> object:
-    """The user's function in what torch puts around a kernel."""
+    """Return the user's function inside torch's wrapper of a kernel."""
     inner = inspect.unwrap(function)
     return dict(closure_of(inner)).get("fn", function) if known_code.is_torchs(inner.__code__) else function
 
@@ -139,7 +137,7 @@ def _mutated(defined: object) -> Tuple[str, ...]:
 
 
 def runs_on_import(place: str) -> bool:
-    """Whether importing the module of this place (``file:line``) runs the line: it is in no function."""
+    """Return whether importing the module of this place (``file:line``) runs the line: it is in no function."""
     path, _, line = place.rpartition(":")
     try:
         with open(path, encoding="utf-8") as file:
@@ -152,7 +150,7 @@ def runs_on_import(place: str) -> bool:
 
 
 def registered_at(name: str) -> List[str]:
-    """The places (``file:line``) in Python that registered an operator, or something for it."""
+    """Return the places (``file:line``) in Python that registered an operator, or something for it."""
     dump = private_names.DISPATCH_DUMP.find()
     root = os.path.dirname(str(torch_names.module("torch").__file__))
     found = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import textwrap
-from dataclasses import replace
 from typing import TYPE_CHECKING, Dict, Tuple
 
 from depyf.answers.nonfinite import NonFinite
@@ -14,6 +13,7 @@ from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
+from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +112,7 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Scr
 
 
 def _setup(imports: Imports) -> str:
-    """What has to run before an operator can be called that PyTorch does not have by itself."""
+    """Return the code that must run before an operator that PyTorch lacks can be called."""
     paths = ["import sys", *imports.paths()] if imports.paths() else []
     sources = imports.sources()
     notes = [line for note in imports.notes for line in textwrap.wrap(note, 118)]
@@ -121,7 +121,7 @@ def _setup(imports: Imports) -> str:
 
 
 def _call(node: torch.fx.Node) -> Tuple[str, str]:
-    """The imports that a call of the node's operation needs, and the call."""
+    """Return the imports that a call of the node's operation needs, and the call."""
     if node.op == "call_method":
         return "", f"args[0].{node.target}(*args[1:], **kwargs)"
     target = node.target

@@ -1,4 +1,4 @@
-"""The value of a size as graphs write it (``s0*8``, ``((s0 + 1)//2)``), without running what a file says."""
+"""The value of a size as graphs write it (``s0*8``, ``((s0 + 1)//2)``), without running text from a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable, Dict, Mapping, Type
 from depyf.bytecode.parsing import parse
 
 LARGEST = 1 << 40
-"""No size is larger; what is on the way to one is not, either."""
+"""No size is larger, and no intermediate result of one."""
 
 _LONGEST = 1000
 
@@ -32,16 +32,14 @@ _FUNCTIONS: Dict[str, Callable[..., int]] = {
 
 
 def size_of(text: str, symbols: Mapping[str, int]) -> int:
-    """Return the number that ``text`` stands for, with ``symbols`` for its names.
-
-    Raises ``ValueError`` where it is no such expression, or a number beyond all sizes is on the way.
-    """
+    """Return the value of the expression ``text``, with ``symbols`` for its names. Raises ``ValueError`` if it is not
+    such an expression, or if a result in it is beyond all sizes."""
     if len(text) > _LONGEST:
-        raise ValueError(f"{len(text)} characters are no size")
+        raise ValueError(f"{len(text)} characters are not a size")
     try:
         return _value(parse(text.strip(), mode="eval").body, symbols)
     except (SyntaxError, ArithmeticError, TypeError, KeyError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{text!r} is no size: {error}") from error
+        raise ValueError(f"{text!r} is not a size: {error}") from error
 
 
 def _value(node: ast.expr, symbols: Mapping[str, int]) -> int:
@@ -59,7 +57,7 @@ def _value(node: ast.expr, symbols: Mapping[str, int]) -> int:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         number = _FUNCTIONS[node.func.id](*(_value(argument, symbols) for argument in node.args))
     else:
-        raise ValueError(f"{type(node).__name__} is no part of a size")
+        raise ValueError(f"{type(node).__name__} can't be in a size")
     if not -LARGEST <= number <= LARGEST:
         raise ValueError("a number beyond all sizes")
     return number

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeGuard, TypeIs
 
 _UNKNOWN_SIZE = 4
-"""Stands for a size that depends on data, and that nobody has a value for."""
+"""The value of a size that depends on data and has no known value."""
 
 _LITERAL = 8
 """Constants of up to this many elements are written into the script."""
@@ -25,9 +25,7 @@ _LITERAL = 8
 
 class Tensors:
     """Writes expressions for values. With ``values``, tensors are kept in ``saved``, for a file beside the script.
-
-    ``gradients`` says whether those that require gradients do so in the script.
-    """
+    ``gradients`` is whether those that require gradients do so in the script."""
 
     def __init__(self, *, values: bool, gradients: bool = True) -> None:
         self._values = values
@@ -38,7 +36,7 @@ class Tensors:
         self._shared: Dict[int, str] = {}
 
     def inputs(self, names: Sequence[str], values: Sequence[object]) -> List[str]:
-        """Expressions for all inputs. Those that share memory are views of variables, which ``bases`` are to make."""
+        """Return expressions for all inputs. Those that share memory are views of variables that ``bases`` make."""
         storages: Dict[int, List[int]] = {}
         for index, value in enumerate(values):
             if is_tensor(value) and not _is_odd(value):
@@ -50,7 +48,7 @@ class Tensors:
         ]
 
     def expression(self, name: str, value: object, *, constant: bool = False) -> str:
-        """An expression for one value; ``constant`` says that the graph was made for what is in it."""
+        """Return an expression for one value; ``constant`` means that the graph was specialized on its contents."""
         if not is_tensor(value):
             return self._scalar(name, value)
         if _is_odd(value):
@@ -78,14 +76,14 @@ class Tensors:
         generator = torch_names.find("torch", "Generator")
         if generator is not None and isinstance(value, generator):
             return f"torch.Generator({str(value.device)!r})"
-        self.notes.append(f"the input {name} is a {type(value).__name__}, which this script has no way to make")
+        self.notes.append(f"the input {name} is a {type(value).__name__}, which this script can't make")
         return "None"
 
     def _symbol(self, name: str, value: object, plain: type) -> str:
         try:
             return repr(plain(hint(value)))
         except synchronous():  # the size of a nested tensor has no number
-            self.notes.append(f"the input {name} is {value}, which no number stands for")
+            self.notes.append(f"the input {name} is {value}, which has no value as a number")
             return "None"
 
     def _odd(self, name: str, value: torch.Tensor) -> str:
@@ -95,14 +93,14 @@ class Tensors:
         kind = str(value.layout).replace("torch.", "") if dense else type(value).__name__
         try:
             text = made_up(value, requires_grad=self._wants_gradient(value))
-        except synchronous():  # its sizes are no numbers
-            self.notes.append(f"the input {name} is a tensor of the kind {kind}, which this script has no way to make")
+        except synchronous():  # its sizes are symbolic
+            self.notes.append(f"the input {name} is a tensor of the kind {kind}, which this script can't make")
             return "None"
         self.notes.append(f"the input {name} is a tensor of the kind {kind}; here it is an ordinary one")
         return text
 
     def _view(self, name: str, value: torch.Tensor) -> str:
-        """A tensor that shares its memory with another input."""
+        """Return a tensor that shares its memory with another input."""
         storage = _storage(value)
         if storage not in self._shared:
             self._shared[storage] = base = f"memory_{len(self._shared)}"
@@ -124,13 +122,13 @@ def is_tensor(value: object) -> TypeIs[torch.Tensor]:
 
 
 def is_real(value: object) -> TypeGuard[torch.Tensor]:
-    """Whether a tensor has values: it is neither fake nor on the meta device."""
+    """Return whether a tensor has values: it is neither fake nor on the meta device."""
     fake = private_names.FAKE_TENSOR.find() or ()
     return is_tensor(value) and not isinstance(value, fake) and value.device.type != "meta" and not _is_odd(value)
 
 
 def _is_odd(value: torch.Tensor) -> bool:
-    """Sparse and wrapped tensors have no storage of their own."""
+    """Return whether it is sparse or wrapped: such tensors have no storage of their own."""
     import torch
 
     fake = private_names.FAKE_TENSOR.find() or torch.Tensor
@@ -142,7 +140,7 @@ def _storage(value: torch.Tensor) -> int:
 
 
 def hint(value: object) -> Any:
-    """The number that a symbolic size was compiled for."""
+    """Return the number that a symbolic size was compiled for."""
     node = getattr(value, "node", None)
     if node is None:
         return value
@@ -154,13 +152,14 @@ def hint(value: object) -> Any:
 
 
 def sizes(value: torch.Tensor) -> Tuple[int, ...]:
-    """The shape of a tensor in numbers."""
+    """Return the shape of a tensor in numbers."""
     return tuple(int(hint(size)) for size in value.shape)
 
 
 def made_up(value: torch.Tensor, *, requires_grad: bool = False) -> str:
-    """``tensor(shape, strides, dtype, ...)`` with values of the kind that ``value`` has, as far as it is known."""
-    strides = tuple(int(hint(stride)) for stride in value.stride()) if not _is_odd(value) else _contiguous(sizes(value))
+    """Return ``tensor(shape, strides, dtype, ...)`` with values of the kind that ``value`` has, if that is known."""
+    odd = _is_odd(value)
+    strides = contiguous_strides(sizes(value)) if odd else tuple(int(hint(stride)) for stride in value.stride())
     arguments = [repr(sizes(value)), repr(strides), str(value.dtype)]
     if value.device.type != "cpu":
         arguments.append(repr(str(value.device)))
@@ -168,7 +167,8 @@ def made_up(value: torch.Tensor, *, requires_grad: bool = False) -> str:
     return f"tensor({text})"
 
 
-def _contiguous(shape: Sequence[int]) -> Tuple[int, ...]:
+def contiguous_strides(shape: Sequence[int]) -> Tuple[int, ...]:
+    """Return the strides of a contiguous tensor, in elements."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -177,7 +177,7 @@ def _contiguous(shape: Sequence[int]) -> Tuple[int, ...]:
 
 
 def _bounds(value: torch.Tensor) -> str:
-    """The range that the values of a real tensor are in: random ones in it keep indices valid, and roots real."""
+    """Return the range of the values of a real tensor: random ones in it keep indices valid, and roots real."""
     import torch
 
     if not is_real(value) or value.numel() == 0 or value.is_complex() or value.dtype == torch.bool:
@@ -205,7 +205,7 @@ def _literal(value: torch.Tensor) -> str:
 
 
 def compact(value: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides, which does not keep more memory alive than it spans; it requires no gradient."""
+    """Return a copy with the same strides that keeps only the memory alive that it spans, and requires no gradient."""
     data = value.detach()
     if _is_odd(value) or not data.numel():
         return data.clone()

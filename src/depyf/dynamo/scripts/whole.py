@@ -39,12 +39,9 @@ class Script:
 
 @dataclass(frozen=True)
 class HowItRuns:
-    """How a script runs its graph.
-
-    ``backend`` and ``options`` are those of ``torch.compile``, ``contexts`` expressions of context managers to run in,
-    ``gradients`` says whether inputs that require gradients do so in the script, ``tolerance`` is the error that is
-    allowed, as a part of the largest value (None: what rounding explains).
-    """
+    """How a script runs its graph. ``backend`` and ``options`` are those of ``torch.compile``, ``contexts`` expressions
+    of context managers to run in, ``gradients`` is whether inputs that require gradients do so in the script,
+    ``tolerance`` the allowed error, relative to the largest value (None: what rounding explains)."""
 
     backend: str = "inductor"
     options: Mapping[str, object] = field(default_factory=dict)
@@ -65,7 +62,7 @@ class RecordedCall:
     rng_state: object = None
 
     def saved(self) -> Dict[str, object]:
-        """What goes into the file, besides the inputs."""
+        """Return the contents of the file, besides the inputs."""
         found: Dict[str, object] = {}
         if self.expected is not None:
             keys = [f"output {number}" for number in range(len(self.expected))]
@@ -132,7 +129,7 @@ def script_text(
     saved: Mapping[str, object],
     how: HowItRuns,
 ) -> str:
-    """The text of a script for a graph whose code is known, and its inputs as expressions."""
+    """Return the text of a script for a graph whose code is known, and its inputs as expressions."""
     file = os.path.basename(data) if data else None
     names, expressions, bases = inputs.names, inputs.expressions, inputs.bases
     notes = [*inputs.notes, *code.notes, *code.imports.notes]
@@ -200,7 +197,7 @@ def _inputs(names: Sequence[str], expressions: Sequence[str], bases: Sequence[st
 
 
 def _lowest(text: str) -> str:
-    """The narrowest floating point type that a graph computes in, of those that lose digits on the way."""
+    """Return the narrowest floating point type that a graph computes in, of those that lose precision."""
     if re.search(r"\bbf16\[|torch\.bfloat16", text):
         return "torch.bfloat16"
     return "torch.float16" if re.search(r"\bf16\[|torch\.float16", text) else "torch.float64"

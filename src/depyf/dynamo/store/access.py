@@ -23,7 +23,6 @@ class Access:
     group: int = -1
     file_mode: int = 0
     folder_mode: int = 0
-    made_by: int = 0
 
     def give_file(self, handle: int, path: str) -> None:
         """Give them the file that was just created at ``path``, as far as the system allows."""
@@ -81,10 +80,10 @@ def access_like(directory: str) -> Access:
     user = status.st_uid if current_user() == 0 and status.st_uid != 0 else -1
     group_writes, others_write = bool(status.st_mode & stat.S_IWGRP), bool(status.st_mode & stat.S_IWOTH)
     if user == -1 and not group_writes and not others_write:
-        return Access(made_by=current_user())
+        return Access()
     group = status.st_gid if group_writes or user != -1 else -1
     file_mode = (0o040 if group_writes else 0) | (0o004 if others_write else 0)
-    return Access(user, group, file_mode, stat.S_IMODE(status.st_mode), current_user())
+    return Access(user, group, file_mode, stat.S_IMODE(status.st_mode))
 
 
 def current_user() -> int:

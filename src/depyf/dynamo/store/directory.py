@@ -1,8 +1,8 @@
 """The dump directory: flat, atomic files, stable names, no errors for the user. A file is written under a temporary
 name and then renamed. Several processes may write into one directory at once: a file that another live process runs
-from is never replaced by one with other content. Then rank 0 of a distributed program has the plain names, rank 1 has
-``<name>.rank_1.py``, and other processes (a forked child) have ``<name>.process_<n>.py`` where a name is taken. A
-failure is reported once and the program goes on.
+from, or that an ended one of the same launch has left, is never replaced by one with other content. Then rank 0 of a
+distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and other processes (a forked child) have
+``<name>.process_<n>.py`` where a name is taken. A failure is reported once and the program goes on.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from typing import AbstractSet, Callable, Container, Dict, Optional, Tuple, Union
 from typing import Counter as CounterType
-from typing import Dict, Optional, Tuple, Union
 
 from depyf import file_names
 from depyf.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.hooks.safely import Failure, describe, dumping_into, note_failure, report_failure
+from depyf.dynamo.hooks.safely import Failure, dumping_into, note_failure, report_failure
 from depyf.dynamo.store.file_locks import exclusive
 from depyf.dynamo.store.plain_names import with_plain_name
 from depyf.dynamo.store.shared_directory import SharedDirectoryError, check_not_shared
 from depyf.dynamo.store.writers import FOLDER, Claimed, Place
-from depyf.messages import warn
+from depyf.messages import describe, warn
 from depyf.regular_files import open_regular
 
 _File = Tuple[int, int]
@@ -56,6 +56,8 @@ class DumpDirectory:
         """Whether the first file creates the directory, and it did not exist."""
         self._at_first: Optional[_File] = None
         """The directory itself, when the session began."""
+        self.files_of_ended: Callable[[Container[str]], AbstractSet[str]] = lambda _: frozenset()
+        """Given the files of this process, return those that a process of the same launch has left and that stay."""
 
     @staticmethod
     def at(
@@ -112,19 +114,19 @@ class DumpDirectory:
         return os.path.isdir(self._real)
 
     def take_number(self, kind: str) -> int:
-        """The next number, from 0, for files of this ``kind`` (any text that names a series)."""
+        """Return the next number, from 0, for files of this ``kind`` (any text that names a series)."""
         with self._lock:
             number = self._next[kind]
             self._next[kind] += 1
             return number
 
     def process_number(self) -> int:
-        """The number of this process among those that write here."""
+        """Return the number of this process among those that write to this directory."""
         with self._lock:
             return self._my_place().number
 
     def file(self, name: str) -> str:
-        """The path that a file called ``name`` has here."""
+        """Return the path of a file called ``name`` in this directory."""
         return os.path.join(self.path, name)
 
     def write_note(self, note: file_names.Note, text: str) -> Optional[str]:
@@ -156,8 +158,9 @@ class DumpDirectory:
     def _write_whole(self, name: str, data: bytes) -> str:
         place = self._my_place()
         try:
-            with os.fdopen(place.open_temporary(), "wb") as file:
-                file.write(data)
+            place.write_temporary(data)
+            if name in self._own and not self._shared:  # whoever comes finds it in the list, and leaves it
+                return self.file(self._put(place, name))
             with exclusive(self._real) as alone:
                 self._shared = self._shared or place.has_others()  # one may have come while the text was written
                 name = self._name_for(name, data, place)
@@ -205,7 +208,6 @@ class DumpDirectory:
             self._say_if_another()
         elif self._at_first is None:
             self._at_first = _file_of(os.stat(self._real))
-        self._shared = self._shared or self._place.has_others()
         return self._place
 
     def _is_still(self, name: str, file: _File) -> bool:
@@ -225,10 +227,14 @@ class DumpDirectory:
         self._at_first = now
 
     def _name_for(self, name: str, data: bytes, place: Place) -> str:
-        """Return ``name``, or another one if a live process runs from a file of this name with other content. Rank 0 of
-        a distributed program has the plain names, whichever rank comes first.
+        """Return ``name``, or another one if a live process runs from a file of this name with other content, or one of
+        the same launch has left it. Rank 0 of a distributed program has the plain names if they are free.
         """
-        if name in self._own or not self._shared:
+        if name in self._own:
+            return name
+        ended = self.files_of_ended(self._own)
+        self._shared = self._shared or bool(ended)
+        if not self._shared:
             return name
         mine = file_names.marked(name, file_names.process_mark(place.number))
         if place.is_apart:  # it and the others do not see each other
@@ -236,6 +242,7 @@ class DumpDirectory:
             return mine
         rank = torch_names.distributed_rank()
         claimed = place.claimed_by_others()
+        claimed = Claimed(claimed.names | ended, claimed.complete)
         by_rank = [] if rank is None else [file_names.marked(name, file_names.rank_mark(rank))]
         candidates = [*by_rank, name] if rank else [name, *by_rank]
         for candidate in candidates:
@@ -291,7 +298,7 @@ class DumpDirectory:
 
 
 def absolute(path: Union[str, os.PathLike[str]]) -> str:
-    """``os.path.abspath``, but no error when the current directory is gone: writing then fails."""
+    """Return ``os.path.abspath``, but no error if the current directory was deleted: writing then fails."""
     path = os.fspath(path)
     try:
         return os.path.abspath(path)

@@ -93,7 +93,7 @@ def _locked(path: str, opened: List[int], *, new: bool) -> Optional[int]:
 
 
 def is_at(handle: int, path: str) -> bool:
-    """Whether the open file is the one at ``path``."""
+    """Return whether the open file is the one at ``path``."""
     with suppressed(OSError):  # gone, or in a directory that can't be looked into
         return os.path.samestat(os.fstat(handle), os.stat(path))
     return False
@@ -155,7 +155,7 @@ _in_vain: Set[Hashable] = set()
 
 
 def _flock_soon(handle: int, directory: Hashable) -> None:
-    """Lock the file. Raises ``OSError`` if another process holds it for long."""
+    """Lock the file. Raises ``OSError`` if another process holds the lock for long."""
     end = time.monotonic() + (_PATIENCE_AGAIN if directory in _in_vain else _PATIENCE)
     while True:
         try:

@@ -32,11 +32,9 @@ def file_stem(function_name: str) -> str:
 
 
 def stage_stem(stage: str) -> str:
-    """The name that a pass gave its graph, as a part of a file name: points and hyphens in it stay.
-
-    Dynamo adds the name of the compiled function (``pre_insert_deferred_runtime_asserts __compiled_fn_3``), with which
-    the file name begins anyway.
-    """
+    """Return the name that a pass gave its graph, as a part of a file name: points and hyphens in it stay. Dynamo adds
+    the name of the compiled function (``pre_insert_deferred_runtime_asserts __compiled_fn_3``), with which the file
+    name begins anyway."""
     stage = re.sub(rf"(?<=\S)\s+{_COMPILED_FN.pattern}$", "", stage)
     return _short(re.sub(r"[^0-9A-Za-z_.-]", "_", stage).strip(".") or "graph", stage)
 
@@ -49,7 +47,7 @@ def _short(stem: str, name: str) -> str:
 
 
 def compiled_fn_number(name: str) -> Optional[int]:
-    """The ``3`` of ``__compiled_fn_3`` and of ``__compiled_fn_3_<uuid>``; ``None`` for any other name."""
+    """Return the ``3`` of ``__compiled_fn_3`` and of ``__compiled_fn_3_<uuid>``; ``None`` for any other name."""
     match = _COMPILED_FN.match(name)
     return int(match.group(1)) if match else None
 
@@ -62,7 +60,7 @@ class StableNames:
         self._numbers: Dict[str, int] = {}
 
     def text(self, text: str) -> str:
-        """``text`` without uuid suffixes, object ids and addresses; lines stay lines."""
+        """Return ``text`` without uuid suffixes, object ids and addresses; lines stay lines."""
         # Texts of graphs are long, and most contain none of this: patterns that start with a letter are fast.
         text = _UUID_SUFFIX.sub(r"\1", text)
         text = _OBJECT_ID.sub(lambda match: f"_{self._number(match.group(1))}", text)
@@ -72,7 +70,7 @@ class StableNames:
         return without_addresses(text)
 
     def code(self, code: CodeType) -> Tuple[CodeType, Mapping[str, str]]:
-        """``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""
+        """Return ``code`` with stable global names, and the map that ``rename`` needs to give the real ones back."""
         mapping: Dict[str, str] = {}
         self._collect(code, mapping)
         taken = set(names_in(code)) - set(mapping)
@@ -93,7 +91,7 @@ class StableNames:
 
 
 def rename(code: CodeType, mapping: Mapping[str, str]) -> CodeType:
-    """``code`` with the global and attribute names in ``mapping`` replaced, in nested code objects too."""
+    """Return ``code`` with the global and attribute names in ``mapping`` replaced, in nested code objects too."""
     if not mapping:
         return code
     consts = tuple(rename(const, mapping) if isinstance(const, CodeType) else const for const in code.co_consts)

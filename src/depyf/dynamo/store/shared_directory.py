@@ -33,7 +33,7 @@ class SharedDirectoryError(PermissionError):
     """Another user may write into the dump directory."""
 
     def in_words(self) -> str:
-        """The message: what is wrong, and what to do."""
+        """Return the message: what is wrong, and how to mend it."""
         return (
             f"nothing is dumped into {self.filename}: {self.strerror}, and code is run from there. Your program goes "
             "on without. Name a new directory, which depyf makes for you alone, or take the right away (chmod go-w). "

@@ -31,6 +31,9 @@ FOLDER = ".depyf_writers"
 
 _NUMBER = re_compile("0|[1-9][0-9]{0,8}")
 
+_ENDINGS = (".writing", ".files.new", ".files", "")
+"""Of the files of a place, behind its number; the last is the place itself."""
+
 _MOST_PLACES, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
 """The limits of claiming a place: how many places are tried, how many files may be locked or removed by others at once,
 and how many seconds it takes.
@@ -79,9 +82,17 @@ class Place:
         """Where this process writes a file before it gets its name."""
         return self._path(self.number) + ".writing"
 
-    def open_temporary(self) -> int:
+    def write_temporary(self, data: bytes) -> None:
+        """Make ``temporary``, with this content. Raises ``OSError``."""
+        handle = self._open_temporary()
+        try:
+            write_all(handle, data)
+        finally:
+            os.close(handle)
+
+    def _open_temporary(self) -> int:
         """Return a handle of ``temporary``, new and empty: an existing file is from a killed process, or a link."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow() | getattr(os, "O_BINARY", 0)
         try:
             return os.open(self.temporary, flags, 0o666)
         except synchronous(FileExistsError):
@@ -136,7 +147,9 @@ class Place:
         be read.
         """
         _refuse_link(self._folder)
-        living = []
+        living: List[int] = []
+        if self.holds() and self._own.issuperset(os.listdir(self._folder)):
+            return living
         opened: List[int] = []
         try:
             for number in self._numbers():
@@ -150,6 +163,11 @@ class Place:
             close_all(opened)
             raise
 
+    @property
+    def _own(self) -> Set[str]:
+        """The names that this process's place may have in the folder."""
+        return {f"{self.number}{ending}" for ending in _ENDINGS}
+
     def has_others(self) -> bool:
         """Return whether other processes write here, or may do so."""
         try:
@@ -158,7 +176,7 @@ class Place:
             return True
 
     def claimed_by_others(self) -> Claimed:
-        """The files that other living processes run from."""
+        """Return the files that other living processes run from."""
         found = Claimed()
         try:
             living = self.others()
@@ -259,7 +277,7 @@ class Place:
                         yield int(entry.name)
 
     def _clear(self, number: int) -> None:
-        for ending in (".writing", ".files.new", ".files", ""):  # the last ends the place
+        for ending in _ENDINGS:
             with suppressed(OSError):
                 os.unlink(self._path(number) + ending)
 
@@ -267,7 +285,7 @@ class Place:
         return os.path.join(self._folder, str(number))
 
     def _list(self, number: int) -> str:
-        """What lists the files that the process at that place runs from."""
+        """Return the path of the list of files that the process with that number runs from."""
         return self._path(number) + ".files"
 
 

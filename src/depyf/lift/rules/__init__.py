@@ -1,4 +1,4 @@
-"""What each operation does to the symbolic stack and to the statements: a file for each topic.
+"""The effect of each operation on the symbolic stack and the statements: a file for each topic.
 
-May import everything of ``lift``. Start reading at ``table.py``, which has them all.
+May import everything of ``lift``. Start reading at ``table.py``, which lists them all.
 """

@@ -48,7 +48,7 @@ def _call(sim: Simulator, instr: Instr) -> None:
     if isinstance(callee, BoundMethod):
         call_container_method(sim, callee, arguments)
         return
-    sim.stack.extend([callee, *arguments])  # what is called with containers may need names for them
+    sim.stack.extend([callee, *arguments])  # a callee with containers as arguments may need temporaries for them
     if sim.context.follows_containers:
         for item in arguments:
             if isinstance(item, Container):
@@ -128,9 +128,9 @@ def _call_ex(sim: Simulator, instr: Instr) -> None:
 
 
 def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> None:
-    """``class C(*bases, **keywords)``: the function and the name are the first of the positional arguments."""
+    """Build ``class C(*bases, **keywords)``: the function and the name are the first positional arguments."""
     if not isinstance(positional.expr, ast.Tuple) or len(positional.expr.elts) < 2:
-        raise ValueError("a class is made from arguments that are no display")
+        raise ValueError("the arguments of a class definition are not a display")
     expression = positional.expr.elts[0]
     function: Function = expression.function  # type: ignore[attr-defined]
     call = call_expressions.call_ex(
@@ -142,13 +142,13 @@ def _class_ex(sim: Simulator, positional: Value, keywords: Optional[Value]) -> N
 
 
 def _without_generic_base(bases: List[ast.expr]) -> List[ast.expr]:
-    """Type parameters bring a base with them."""
+    """Return the bases without the one that type parameters add."""
     last = bases[-1] if bases else None
     return bases[:-1] if isinstance(last, ast.Name) and last.id == GENERIC_BASE else bases
 
 
 def _inherits(function: Function, expr: ast.expr, name: str) -> bool:
-    """Whether the code object that makes the type parameters of ``function`` was given ``name``."""
+    """Return whether ``expr`` is a parameter of the code that makes the type parameters; record it as ``name``."""
     if isinstance(expr, ast.Name) and expr.id in (DEFAULTS, KW_DEFAULTS):
         function.inherits[name] = expr.id
         return True
@@ -158,7 +158,7 @@ def _inherits(function: Function, expr: ast.expr, name: str) -> bool:
 def _make_function(sim: Simulator, instr: Instr) -> None:
     code = build.constant(sim.pop_value().expr)
     if not is_code(code):
-        raise ValueError(f"a function is made of something else than a code object at offset {instr.offset}")
+        raise ValueError(f"the operand of MAKE_FUNCTION at offset {instr.offset} is not a code object")
     check_facts(code)
     function = Function(code)
     flags = instr.arg
@@ -168,7 +168,7 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     if flags & 16:
         annotate = sim.pop()
         if not isinstance(annotate, Function):
-            raise ValueError(f"the annotations of a function are made by no function at offset {instr.offset}")
+            raise ValueError(f"the annotations at offset {instr.offset} are not made by a function")
         function.annotate = annotate
     annotations = sim.pop_value() if flags & 4 else None
     kw_defaults = sim.pop_value() if flags & 2 else None
@@ -193,7 +193,7 @@ def _import(sim: Simulator, instr: Instr) -> None:
     names = build.constant(sim.pop_value().expr)
     level = build.constant(sim.pop_value().expr)
     if type(level) is not int or not (names is None or type(names) is tuple):
-        raise ValueError(f"an import says neither names nor a level at offset {instr.offset}")
+        raise ValueError(f"the import at offset {instr.offset} has no constant names or level")
     name, laziness = instr.arg
     sim.stack.append(ImportMarker(Import(name, level, names, laziness == "lazy")))
 
@@ -201,14 +201,14 @@ def _import(sim: Simulator, instr: Instr) -> None:
 def _import_from(sim: Simulator, instr: Instr) -> None:
     module = sim.stack[-1]
     if not isinstance(module, ImportMarker) or not (module.name is None or module.request.names is None):
-        raise ValueError(f"a name is imported from something else than a module at offset {instr.offset}")
+        raise ValueError(f"a name is imported from an object other than a module at offset {instr.offset}")
     sim.stack.append(ImportMarker(module.request, instr.arg))
 
 
 def _import_star(sim: Simulator, instr: Instr) -> None:
     module = sim.pop()
     if not isinstance(module, ImportMarker) or module.name is not None:
-        raise ValueError(f"names are imported from something else than a module at offset {instr.offset}")
+        raise ValueError(f"names are imported from an object other than a module at offset {instr.offset}")
     sim.emit(module.request.statement(ast.alias("*", None)), "*")
 
 

@@ -31,9 +31,9 @@ def _yield_from_iter(sim: Simulator, instr: Instr) -> None:
 
 
 def _awaitable(sim: Simulator, instr: Instr) -> None:
-    if isinstance(sim.stack[-1], Marker):  # what an async exit returned
+    if isinstance(sim.stack[-1], Marker):  # the result of an async exit
         return
-    if isinstance(sim.stack[-1], Target):  # what an async enter returned
+    if isinstance(sim.stack[-1], Target):  # the result of an async enter
         return
     value = sim.pop_value()
     if isinstance(value.expr, ComprehensionExpression) and _awaits_itself(value.expr):
@@ -44,8 +44,8 @@ def _awaitable(sim: Simulator, instr: Instr) -> None:
 
 
 def _awaits_itself(expr: ComprehensionExpression) -> bool:
-    """Whether the await that comes next is part of an asynchronous comprehension: of a loop in line (3.12) none is,
-    and it is the first of the others. ``await [x async for x in xs]`` has one more."""
+    """Return whether the next await is part of an asynchronous comprehension. It is none of an inlined loop (3.12),
+    else the first. ``await [x async for x in xs]`` has one more."""
     code = expr.function.code
     return bool(code.co_flags & inspect.CO_COROUTINE) and not isinstance(code, InlinedCode) and not expr.awaited
 
@@ -59,7 +59,7 @@ def _yield_from(sim: Simulator, instr: Instr) -> None:
         sim.stack.append(value)
         return
     if not isinstance(value.expr, (ast.Await, ast.YieldFrom)):
-        raise ValueError(f"something else than an iterator is delegated to at offset {instr.offset}")
+        raise ValueError(f"the operand of YIELD_FROM at offset {instr.offset} is not an iterator")
     sim.push(value.expr)
 
 
@@ -67,7 +67,7 @@ def _yield(sim: Simulator, instr: Instr) -> None:
     value = sim.pop_value()
     nothing = isinstance(value.expr, ast.Constant) and value.expr.value is None
     if nothing and has_columns(value.expr) and place_of(value.expr) != instr.span:
-        nothing = False  # "None" has a place of its own
+        nothing = False  # ``None`` was written: it has a span of its own
     sim.push(ast.Yield(None if nothing else value.expr))
 
 
@@ -97,7 +97,7 @@ def _reraise(sim: Simulator, instr: Instr) -> None:
 def _push_exc(sim: Simulator, instr: Instr) -> None:
     exc = sim.pop()
     if not isinstance(exc, Marker):
-        raise ValueError(f"something else than an exception is handled at offset {instr.offset}")
+        raise ValueError(f"the value handled at offset {instr.offset} is not an exception")
     sim.stack.append(Marker(Mark.PREV, exc.origin))
     sim.stack.append(exc)
 
@@ -114,7 +114,7 @@ def _check_exc(sim: Simulator, instr: Instr) -> None:
     type_ = sim.pop_value()
     exc = sim.stack[-1]
     if not (isinstance(exc, Marker) and exc.kind is Mark.EXC):
-        raise ValueError(f"an exception is tested that is not the handled one at offset {instr.offset}")
+        raise ValueError(f"the exception tested at offset {instr.offset} is not the handled one")
     sim.stack.append(Marker(Mark.MATCHED, exc.origin, type_.expr))
 
 
@@ -133,9 +133,9 @@ def _with(sim: Simulator, instr: Instr) -> None:
 def _with_except(sim: Simulator, instr: Instr) -> None:
     leave = sim.stack[-4] if len(sim.stack) >= 4 else None
     if not (isinstance(leave, Marker) and leave.kind in (Mark.EXIT, Mark.EXIT_RESULT)):
-        raise ValueError(f"something else than the exit of a with statement is called at offset {instr.offset}")
+        raise ValueError(f"the callable at offset {instr.offset} is not the exit method of a with statement")
     sim.stack.append(Marker(Mark.WITH_RESULT, leave.origin))
 
 
 def _unsupported(sim: Simulator, instr: Instr) -> None:
-    raise ValueError(f"{instr.op.name} at offset {instr.offset} stands outside any pattern that has syntax")
+    raise ValueError(f"{instr.op.name} at offset {instr.offset} is not part of any pattern with syntax")

@@ -10,7 +10,7 @@ from depyf.lift.followed import (
     build_container,
     extend_container,
 )
-from depyf.lift.items import Container, Copy, Item, Target, Value
+from depyf.lift.items import Container, Copy, Emitter, Item, Target, Value
 from depyf.lift.nodes import (
     Accumulate,
     AnnotationMark,
@@ -19,6 +19,7 @@ from depyf.lift.places import put
 from depyf.lift.rules.operators import load_augmented_slice
 from depyf.lift.rules.stores import store_augmented_slice
 from depyf.lift.simulator import Simulator
+from depyf.lift.stored_items import store
 from depyf.lift.unpacking import Unpacking
 from depyf.normal.ops import Instr, Op
 
@@ -32,7 +33,7 @@ def _build(sim: Simulator, instr: Instr) -> None:
     if kind == "const_key_map":
         keys = build.constant(sim.pop_value().expr)
         if not isinstance(keys, tuple):
-            raise ValueError(f"the keys of a dict are {keys!r}, which is no tuple")
+            raise ValueError(f"the keys of a dict are {keys!r}, which is not a tuple")
         values = sim.pop_values(count)
         sim.combine(lambda *exprs: ast.Dict([ast.Constant(key) for key in keys], list(exprs)), values)
     elif kind == "map":
@@ -62,7 +63,7 @@ def _add(sim: Simulator, instr: Instr) -> None:
     if _is_set_of_marks(container):
         mark, number = AnnotationMark(), build.constant(element.expr)
         if not isinstance(number, int):
-            raise ValueError(f"an annotation is marked by no number at offset {instr.offset}")
+            raise ValueError(f"the mark of an annotation at offset {instr.offset} is not a number")
         mark.number = number
         sim.stack[-depth] = Value(ast.Constant(None), stable=True)
         sim.emit(mark)
@@ -74,12 +75,12 @@ def _add(sim: Simulator, instr: Instr) -> None:
         return
     if not sim.context.is_comprehension:
         sim.wants_containers()
-        raise ValueError(f"a {kind} that is no display is added to at offset {instr.offset}")
+        raise ValueError(f"an element is added to a {kind} that is not a display at offset {instr.offset}")
     _accumulate(sim, depth, Accumulate(kind, element.expr, key.expr if key else None))
 
 
 def _accumulate(sim: Simulator, depth: int, addition: Accumulate) -> None:
-    """The result of a comprehension, which is the ``depth``-th value, grows."""
+    """Add to the result of a comprehension, which is the ``depth``-th value."""
     sim.stack[-depth] = kept = sim.as_value(sim.stack[-depth])
     if not kept.stable:
         sim.keep(kept)
@@ -87,7 +88,8 @@ def _accumulate(sim: Simulator, depth: int, addition: Accumulate) -> None:
 
 
 def _is_set_of_marks(container: Item) -> bool:
-    """Annotations of classes and modules (3.14): control passes one, whose number is added to this set."""
+    """Return whether ``container`` is the set of annotations (3.14) that collects the numbers of those that are
+    executed."""
     expr = container.expr if isinstance(container, Value) else None
     return isinstance(expr, ast.Name) and expr.id == "__conditional_annotations__"
 
@@ -102,7 +104,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
     if isinstance(sim.stack[-depth - 1], Container):
         extend_container(sim, sim.stack[-depth - 1], kind)
         return
-    if depth > 1 and sim.context.is_comprehension:  # the iterator lies between
+    if depth > 1 and sim.context.is_comprehension:  # the iterator is in between
         element = sim.pop_value().expr
         _accumulate(sim, depth, Accumulate(kind, element if kind == "map" else ast.Starred(element, ast.Load())))
         return
@@ -110,7 +112,7 @@ def _update(sim: Simulator, instr: Instr) -> None:
     container = sim.stack[-depth]
     if not isinstance(container, Value) or not _grows_display(container, "map" if kind == "kwargs" else kind):
         sim.wants_containers()
-        raise ValueError(f"a {kind} that is no display is extended at offset {instr.offset}")
+        raise ValueError(f"a {kind} that is not a display is extended at offset {instr.offset}")
     sim.check_order([container, more])
     container.expr = display_expressions.extend_display(container.expr, more.expr, for_call=kind == "kwargs")
     container.order = sim.context.next_order()
@@ -122,12 +124,12 @@ def _list_to_tuple(sim: Simulator, instr: Instr) -> None:
         return
     value = sim.pop_value()
     if not isinstance(value.expr, ast.List):
-        raise ValueError(f"a value that is no list display becomes a tuple at offset {instr.offset}")
+        raise ValueError(f"a value other than a list display becomes a tuple at offset {instr.offset}")
     sim.push(ast.Tuple(value.expr.elts, ast.Load()))
 
 
 def _annotates_parameter(sim: Simulator) -> bool:
-    """``def f(*args: *T)`` unpacks ``T`` above the name of the parameter; an assignment has nothing below."""
+    """Return whether ``def f(*args: *T)`` unpacks ``T`` above the parameter's name; an assignment has nothing below."""
     below = sim.stack[-1] if sim.stack else None
     return isinstance(below, Value) and isinstance(below.expr, ast.Constant) and isinstance(below.expr.value, str)
 
@@ -145,25 +147,25 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
     if count == 1 and star is None and isinstance(item, Value) and _annotates_parameter(sim):
         sim.push(ast.Starred(sim.as_value(item).expr, ast.Load()))
         return
-    done: Callable[[Simulator, ast.expr], None]
+    done: Callable[[Emitter, ast.expr], None]
     if count == 0:
-        sim.store(ast.Tuple([], ast.Store()), item)
+        store(sim, ast.Tuple([], ast.Store()), item)
         return
     if isinstance(item, Target):
 
-        def done(last: Simulator, target: ast.expr) -> None:
+        def done(last: Emitter, target: ast.expr) -> None:
             last.fill(item, target)
     elif isinstance(item, Copy):
         of = item.of
 
-        def done(_last: Simulator, target: ast.expr) -> None:
+        def done(_last: Emitter, target: ast.expr) -> None:
             of.chain.append(target)
             of.copies -= 1
     else:
         value = item if isinstance(item, Value) and not item.copies and item.tests is None else sim.as_value(item)
         chain, value.chain = value.chain, []
 
-        def done(last: Simulator, target: ast.expr) -> None:
+        def done(last: Emitter, target: ast.expr) -> None:
             last.emit(ast.Assign([*chain, target], value.expr), "*")
 
     sim.stack.extend(reversed(Unpacking(sim, count, star, done).parts()))
@@ -181,14 +183,14 @@ def _format(sim: Simulator, instr: Instr) -> None:
 
 
 def _place_field(sim: Simulator, instr: Instr) -> None:
-    """A field has a place beside that of the string it stands in."""
+    """Record the span of a field, in addition to that of its string."""
     made = sim.stack[-1]
     if sim.context.places and isinstance(made, Value) and isinstance(made.expr, ast.JoinedStr):
         put(made.expr.values[0], instr.span)
 
 
 def _convert(sim: Simulator, instr: Instr) -> None:
-    """3.13 converts before it evaluates the format specification; alone, ``f"{x!r}"`` does the same."""
+    """Convert before the format specification is evaluated (3.13); without one, ``f"{x!r}"`` does the same."""
     value = sim.pop_value()
     sim.combine(lambda expr: string_expressions.formatted(instr.arg, expr), [value]).converted = (instr.arg, value.expr)
     _place_field(sim, instr)

@@ -1,7 +1,7 @@
 """Type parameters and type aliases (PEP 695, 3.12).
 
-What has type parameters is made in a function of its own, ``<generic parameters of name>``, which is called at once:
-it makes the parameters, then the function, class or alias, and returns that.
+A generic definition is made in a function, ``<generic parameters of name>``, which is called at once: it makes the
+parameters, then the function, class or alias, and returns that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _intrinsic(sim: Simulator, instr: Instr) -> None:
         default = _function(sim, instr)
         value = sim.pop_value().expr
         if not isinstance(value, TypeParameter):
-            raise ValueError(f"something else than a type parameter gets a default at offset {instr.offset}")
+            raise ValueError(f"a default at offset {instr.offset} does not belong to a type parameter")
         value.default = default
         sim.push(value)
     elif name == "SET_FUNCTION_TYPE_PARAMS":
@@ -58,7 +58,7 @@ def _intrinsic(sim: Simulator, instr: Instr) -> None:
 def _alias(sim: Simulator, parts: List[ast.expr], instr: Instr) -> None:
     _, parameters, value = parts
     if not isinstance(value, FunctionExpression):
-        raise ValueError(f"the value of a type alias is no function at offset {instr.offset}")
+        raise ValueError(f"the value of a type alias at offset {instr.offset} is not a function")
     function: Function = value.function
     function.is_alias = True
     function.type_parameters = [] if isinstance(parameters, ast.Constant) else display_expressions.elements(parameters)
@@ -69,5 +69,5 @@ def _alias(sim: Simulator, parts: List[ast.expr], instr: Instr) -> None:
 def _function(sim: Simulator, instr: Instr) -> Function:
     item = sim.pop()
     if not isinstance(item, Function):
-        raise ValueError(f"something else than a function belongs to a type parameter at offset {instr.offset}")
+        raise ValueError(f"the bound or default of a type parameter at offset {instr.offset} is not a function")
     return item

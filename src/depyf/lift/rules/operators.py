@@ -11,32 +11,39 @@ from depyf.lift.followed import (
     subscript_container,
 )
 from depyf.lift.items import Augmented, BoundMethod, ChainTest, Container, Copy, Item, ReadAt, Retry, Value
+from depyf.lift.not_folded import folds, item_of, not_folded
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
 
 def _unary(sim: Simulator, instr: Instr) -> None:
     operator = build.UNARY[instr.arg]()
-    sim.combine(lambda operand: ast.UnaryOp(operator, operand), [sim.pop_value()])
+    value = sim.pop_value()
+    if isinstance(value.expr, ast.Constant):
+        value.expr = not_folded(value.expr, lambda operand: ast.UnaryOp(operator, operand))
+    sim.combine(lambda operand: ast.UnaryOp(operator, operand), [value])
 
 
 def _binary(sim: Simulator, instr: Instr) -> None:
     operator = build.BINARY[instr.arg]()
     values = sim.pop_values(2)
-    if _folds(values, operator):
-        # This was not folded: an empty one of the two was ``f""``, which is no constant before it is compiled (3.13).
-        for value in values:
-            value.expr = ast.JoinedStr([]) if build.constant(value.expr) == "" else value.expr
-    sim.combine(lambda left, right: ast.BinOp(left, operator, right), values)
+    left, right = (value.expr for value in values)
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        if "" in (left.value, right.value) and folds(ast.BinOp(left, operator, right)):
+            # One of the two was an empty ``f""``, which is not a constant before it is compiled (3.13).
+            for value in values:
+                value.expr = ast.JoinedStr([]) if build.constant(value.expr) == "" else value.expr
+        elif not (_are_integers(left, right) and isinstance(operator, _PROVED_FOLDED)):
+            values[0].expr = not_folded(left, lambda operand: ast.BinOp(operand, operator, right))
+    sim.combine(lambda one, two: ast.BinOp(one, operator, two), values)
 
 
-def _folds(values: List[Value], operator: ast.operator) -> bool:
-    """Whether the compiler computes this itself. What it leaves alone needs two places on the stack."""
-    if not all(isinstance(value.expr, ast.Constant) for value in values):
-        return False
-    expression = ast.Expression(ast.BinOp(values[0].expr, operator, values[1].expr))
-    compiled = compile(ast.fix_missing_locations(expression), "<operator>", "eval")
-    return compiled.co_stacksize <= 1  # none at all in 3.12, which returns a constant without pushing it
+_PROVED_FOLDED = (ast.Add, ast.Sub, ast.Mult)
+"""The operators on integers that the verifier folds, too: 3.14 does not fold them everywhere."""
+
+
+def _are_integers(*constants: ast.Constant) -> bool:
+    return all(type(each.value) is int for each in constants)
 
 
 def _inplace(sim: Simulator, instr: Instr) -> None:
@@ -65,7 +72,7 @@ def _inplace(sim: Simulator, instr: Instr) -> None:
 
 
 def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
-    """Whether what comes next is stored where ``place`` was read: in an attribute of that name, or in an item."""
+    """Return whether the next store is to the location ``place`` that was read: the same attribute, or an item."""
     following = next((instr for instr in sim.ops[sim.index :] if instr.op is not Op.SWAP), None)
     if following is None:
         return False
@@ -100,11 +107,15 @@ def _subscr(sim: Simulator, instr: Instr) -> None:
         return
     if _augments_stable(sim, 2):
         return
-    sim.combine(lambda one, two: build.subscript(one, two, ast.Load()), sim.pop_values(2))
+    values = sim.pop_values(2)
+    left, right = (value.expr for value in values)
+    if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+        values[0].expr = not_folded(left, lambda operand: item_of(operand, right))
+    sim.combine(lambda one, two: build.subscript(one, two, ast.Load()), values)
 
 
 def load_augmented_slice(sim: Simulator) -> bool:
-    """``base[low:high] += value`` begins with copies of all three since 3.12; False for any other slice."""
+    """Start ``base[low:high] += value``, which copies all operands since 3.12. Return False for any other slice."""
     if len(sim.stack) < 6 or [instr.op for instr in sim.ahead(1)] != [Op.SUBSCR]:
         return False
     items, below = sim.stack[-3:], sim.stack[-6:-3]
@@ -131,7 +142,7 @@ def _is_copy(item: Item, base: Item) -> bool:
 
 
 def _augmented_load(sim: Simulator, items: List[Item], make: Callable[[List[ast.expr]], ast.expr]) -> None:
-    """``a[i] += v`` begins with copies of ``a`` and ``i``: remember that the value read lives at that place."""
+    """Read the value of ``a[i] += v`` through copies of ``a`` and ``i``, and record its location."""
     copied = [item.offset for item in items if isinstance(item, Copy)]
     bases: List[Value] = []
     for item, base in zip(items, sim.stack[-2 * len(items) : -len(items)]):
@@ -149,7 +160,7 @@ def _augmented_load(sim: Simulator, items: List[Item], make: Callable[[List[ast.
 
 
 def _augments_stable(sim: Simulator, count: int) -> bool:
-    """The same as above when the operands are stable, so that COPY made plain duplicates: only if a store follows."""
+    """Read it through stable operands, which COPY duplicates as plain values: only if a store follows."""
     stack = sim.stack
     if len(stack) < 2 * count:
         return False
@@ -182,7 +193,7 @@ def _attr(sim: Simulator, instr: Instr) -> None:
 
 
 def _super_attr(sim: Simulator, instr: Instr) -> None:
-    """``super().name``: without arguments, ``super`` looks for the other two values itself."""
+    """Build ``super().name``: without arguments, ``super`` finds the other two values itself."""
     name, has_arguments = instr.arg
 
     def attribute(callee: ast.expr, *arguments: ast.expr) -> ast.expr:

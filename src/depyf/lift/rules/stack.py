@@ -87,12 +87,12 @@ def _copy(sim: Simulator, instr: Instr) -> None:
 
 
 def _is_stored_next(sim: Simulator, instr: Instr) -> bool:
-    """``a = b = value``: the copy goes into a target at once."""
+    """Return whether the copy is stored in a target at once, as in ``a = b = value``."""
     return instr.offset not in sim.context.decisions.spill and _stores_follow(sim.ops, sim.index, 1)
 
 
 def _is_kept(sim: Simulator, item: Value) -> bool:
-    """Whether the copy is stored in a variable at once: then the variable is what stands for the value."""
+    """Return whether the copy is stored in a variable at once: the variable then represents the value."""
     following = sim.ahead(1)
     return bool(following) and following[0].op is Op.STORE
 
@@ -110,7 +110,7 @@ def _swap(sim: Simulator, instr: Instr) -> None:
 
 
 def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
-    """``a < b < c`` begins ``a; b; SWAP 2; COPY 2; COMPARE <``: ``b`` is used again if the test holds."""
+    """Start ``a < b < c``, compiled to ``a; b; SWAP 2; COPY 2; COMPARE <``: ``b`` is used again if the test holds."""
     following = sim.ahead(2)
     if (
         instr.arg != 2
@@ -144,14 +144,17 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
 
 
 def _starts_tuple_assignment(sim: Simulator, instr: Instr) -> bool:
-    """``a, b = x, y`` is ``x; y; SWAP 2; STORE a; STORE b`` (3 values: SWAP 3): no tuple is built."""
+    """Start ``a, b = x, y``, compiled to ``x; y; SWAP 2; STORE a; STORE b`` (3 values: SWAP 3) without a tuple."""
     count = instr.arg
     if count not in (2, 3) or instr.offset in sim.context.decisions.plain_swap or len(sim.stack) < count:
         return False
     items = sim.stack[-count:]
     if not all(isinstance(item, (Value, Function)) for item in items):
         return False
-    if any(isinstance(item, Value) and (item.copies or item.chain or item.tests or item.augments) for item in items):
+    if any(isinstance(item, Value) and (item.copies or item.tests or item.augments) for item in items):
+        return False
+    stored_before = [target for item in items if isinstance(item, Value) for target in item.chain]
+    if not all(isinstance(target, ast.Name) for target in stored_before):
         return False
     if not _stores_follow(sim.ops, sim.index, count):
         return False
@@ -167,7 +170,7 @@ def _starts_tuple_assignment(sim: Simulator, instr: Instr) -> bool:
 
 
 def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
-    """Whether the operations at ``index`` are ``count`` stores, each with the simple loads that its target needs."""
+    """Return whether the operations at ``index`` are ``count`` stores, each with the simple loads of its target."""
     depth = 0
     stored = 0
     while index < len(ops) and stored < count:
@@ -196,13 +199,14 @@ def _stores_follow(ops: Sequence[Instr], index: int, count: int) -> bool:
 
 
 def _is_from_before_a_test(sim: Simulator, item: Value) -> bool:
-    """Whether ``item`` was evaluated in another node, and storing it there was not tried yet."""
+    """Return whether ``item`` was evaluated in another node, and storing it there was not tried yet."""
     home = sim.context.waits_no_longer(item).key
     return item.born != sim.node.id and home not in sim.context.decisions.spill_end
 
 
 def _was_loaded_inside(sim: Simulator, item: Value) -> bool:
-    """Whether a region was left while ``item``, a variable, was pending, and storing it before was not tried yet."""
+    """Return whether a region was exited while the variable ``item`` was pending, and an earlier store was not tried
+    yet."""
     home = sim.context.waits_no_longer(item).key
     if item.local is None or home in sim.context.decisions.spill_locals:
         return False
@@ -210,7 +214,7 @@ def _was_loaded_inside(sim: Simulator, item: Value) -> bool:
 
 
 def _stored_next(sim: Simulator) -> Optional[str]:
-    """``_, _, _ = x``: since 3.12 all but the last of equal stores only drop the value."""
+    """Return the name that a dropped value is stored to: ``_, _, _ = x`` keeps only the last equal store since 3.12."""
     for instr in sim.ahead(len(sim.stack)):
         if instr.op is Op.STORE and instr.arg[0] == "fast":
             name: str = instr.arg[1]
@@ -221,7 +225,7 @@ def _stored_next(sim: Simulator) -> Optional[str]:
 
 
 def _was_just_built(sim: Simulator) -> bool:
-    """Whether a display is dropped at once: somebody wrote that. The lists that Dynamo moves values with are used."""
+    """Return whether a display is dropped at once, as only user code does. Dynamo uses the lists that it builds."""
     return sim.index >= 2 and sim.ops[sim.index - 2].op in (Op.BUILD, Op.UPDATE, Op.ADD)
 
 

@@ -1,16 +1,18 @@
-"""Storing and deleting: names, attributes, items; augmented assignment and annotations come out of their patterns."""
+"""Stores and deletions of names, attributes and items; patterns give augmented assignments and annotations."""
 
 from __future__ import annotations
 
 import ast
-from typing import List, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
+from depyf.bytecode.lines import Span
 from depyf.lift import build
 from depyf.lift.containers import constant_key
 from depyf.lift.followed import delete_from_container, store_into_container
 from depyf.lift.items import GENERIC_BASE, Augmented, Container, Copy, Function, Item, Retry, Target, Value
 from depyf.lift.places import put
 from depyf.lift.simulator import Simulator, stored_on_the_way
+from depyf.lift.stored_items import store
 from depyf.normal.ops import Instr, Op
 
 
@@ -28,11 +30,11 @@ def _store(sim: Simulator, instr: Instr) -> None:
         return
     if scope == "fast":
         sim.node.containers.pop(name, None)
-    sim.store(ast.Name(name, ast.Store()), sim.pop(), name if scope == "fast" else None)
+    store(sim, ast.Name(name, ast.Store()), sim.pop(), name if scope == "fast" else None)
 
 
 def _store_tuple(sim: Simulator, instr: Instr) -> bool:
-    """``a, b = x, y`` with local names is ``x; y; STORE b; STORE a``: the stores change places, not the values."""
+    """Emit ``a, b = x, y`` for ``x; y; STORE b; STORE a``: with local names the stores are swapped, not the values."""
     names = [instr.arg[1]]
     for following in sim.ahead(2):
         if following.op is not Op.STORE or following.arg[0] != "fast" or following.arg[1] in names:
@@ -59,15 +61,25 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
     for position, name in enumerate(names[:count]):
         targets.insert(0, ast.Name(name, ast.Store()))
         if sim.context.places:
-            put(targets[0], sim.ops[sim.index - 1 + position].span)
+            put(targets[0], _span_of_store(sim, sim.index - 1 + position))
     sim.index += count - 1
     stored = ast.Tuple([value.expr for value in values], ast.Load())
     sim.emit(ast.Assign([ast.Tuple(targets, ast.Store())], stored), "*")
     return True
 
 
+def _span_of_store(sim: Simulator, index: int) -> Optional[Span]:
+    """Return the span of the target that the operation at ``index`` stores. Of two stores in one instruction (3.13) the
+    line table has that of the first only, which in ``a, b = ...`` is on the right of the other."""
+    instr = sim.ops[index]
+    if not index or sim.ops[index - 1].offset != instr.offset or instr.span is None or instr.span.column is None:
+        return instr.span
+    end = instr.span.column - len(", ")
+    return instr.span._replace(column=end - len(instr.arg[1]), end_line=instr.span.line, end_column=end)
+
+
 def _keep_their_order(items: Sequence[Item]) -> bool:
-    """Whether loads of a variable stand on that side of what is stored in it on the way on which they were executed."""
+    """Return whether each load of a variable that a pending value stores stays on its side of that store."""
     changed = stored_on_the_way(items)
     if not changed:
         return True
@@ -130,11 +142,11 @@ def _store_place(sim: Simulator, item: Item, place: Tuple[Item, ...], target: as
     _put_together(target, [value.expr for value in values])
     if isinstance(item, Value):
         sim.check_order([item, *values])
-    sim.store(target, item, "*" if not isinstance(item, (Copy, Target)) else None)
+    store(sim, target, item, "*" if not isinstance(item, (Copy, Target)) else None)
 
 
 def _put_together(target: ast.expr, exprs: List[ast.expr]) -> None:
-    """Make ``exprs`` the base and key of ``target``: what was stored on the way is a walrus in them."""
+    """Make ``exprs`` the base and key of ``target``; values that were stored while pending are walruses in them."""
     if isinstance(target, ast.Subscript):
         key = exprs[1] if len(exprs) == 2 else build.slice_of(exprs[1:])
         target.value, target.slice = exprs[0], build.subscript(exprs[0], key, target.ctx).slice
@@ -143,7 +155,7 @@ def _put_together(target: ast.expr, exprs: List[ast.expr]) -> None:
 
 
 def store_augmented_slice(sim: Simulator) -> bool:
-    """``base[low:high] += value`` ends here since 3.12, if the three on top were copied for it."""
+    """End ``base[low:high] += value`` (since 3.12). Return False unless the top three items were copied for it."""
     if len(sim.stack) < 4 or [instr.op for instr in sim.ahead(1)] != [Op.STORE_SUBSCR]:
         return False
     item, *place = sim.stack[-4:]
@@ -157,7 +169,8 @@ def store_augmented_slice(sim: Simulator) -> bool:
 
 
 def _annotates(sim: Simulator, base: Item, key: Item, item: Item) -> bool:
-    """``name: annotation = value`` in a class or module ends with ``__annotations__['name'] = annotation``."""
+    """Emit ``name: annotation = value`` of a class or module, which ends with ``__annotations__['name'] = annotation``.
+    Return False for other stores."""
     if not (
         isinstance(base, Value)
         and isinstance(base.expr, ast.Name)

@@ -1,4 +1,4 @@
-"""What each operation does to the symbolic stack and to the statements: one table, the rules by topic."""
+"""The effect of each operation on the symbolic stack and the statements: one table of all rules."""
 
 from __future__ import annotations
 

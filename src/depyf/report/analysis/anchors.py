@@ -7,10 +7,11 @@ and by the text of its line.
 from __future__ import annotations
 
 import os
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.quick_dataclass import dataclass
+from depyf.answers.happening import counted
+from depyf.quick_dataclass import dataclass, replace
 from depyf.report.analysis.facts import LineStack, Provenance
 from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources
@@ -42,7 +43,7 @@ class Anchored:
 
 
 def from_cache(events: Sequence[Event]) -> Set[Optional[str]]:
-    """The compile ids with a cache hit, if only for one graph of several."""
+    """Return the compile ids with a cache hit, even for only one graph of several."""
     return {event.compile_id for event in events if event.name in CACHE_HITS}
 
 
@@ -83,18 +84,18 @@ def anchored(
         )
     if unknown:
         found.notes.append(
-            f"Which lines all parts of {unknown} graphs and kernel files out of a compiler cache come from could not "
-            "be determined: the program's files may have changed since it was filled. force_recompile=True finds them."
+            f"Of {counted(unknown, 'text')} out of a compiler cache (graphs, kernels), some lines of the program could "
+            "not be determined: another place of it may have the same graph, or its files have changed since. "
+            "force_recompile=True finds them."
         )
     return found
 
 
 def _said(artifact: Artifact, known: Optional[Provenance]) -> Tuple[Said, Said, Said]:
-    """The frames that say where an artifact comes from, with the text of their lines where it is known: those in
-    comments, of noted nodes, of kernels. They may be of different runs: a text is out of the cache, while the nodes
-    were noted of the graph that this run gave to Inductor.
-    """
-    of_comments = dict(comments(artifact.text or "")) if artifact.kind == "graph" else {}
+    """Return the frames of an artifact in comments, of noted nodes and of kernels, with the text of their lines if
+    known. They may be of different runs: a text is out of the cache, while the nodes were noted of the graph that this
+    run gave to Inductor."""
+    of_comments = dict(comments(artifact.content or "")) if artifact.kind == "graph" else {}
     if known is None:
         return of_comments, {}, {}
     of_kernels = [entry.stack for entry in known.lines] + [stack for each in known.kernels for stack in each.stacks]
@@ -130,7 +131,7 @@ def _moves(said: Said, fresh: Mapping[Function, Lines], sources: Sources) -> Mov
                 now: List[Tuple[str, int]] = [(offsets[0][0], line + offsets[0][1])]
             elif in_order:
                 now = [in_order[line]]
-            else:  # some lines of an edited function, or of several of one name: those that say what no other says
+            else:  # some lines of an edited function, or of several of one name: those with a unique text
                 now = [(each, n) for each, texts in candidates.items() for n in texts if code and texts[n] == code]
             found[path, line, name] = (*now[0], name) if len(now) == 1 else None
     where = {frame: (sources.full(frame[0]), frame[1], frame[2]) for frame in said}  # torch may name the end of a path
@@ -150,10 +151,8 @@ def _offsets(lines: Lines, candidates: Mapping[str, Lines]) -> Iterator[Tuple[st
 
 
 def _in_order(lines: Lines, candidates: Mapping[str, Lines]) -> Dict[int, Tuple[str, int]]:
-    """One by one where these are all the lines that were captured, and say the same in the same order.
-
-    So it is after something was written between them, or between two functions of one name.
-    """
+    """Map the lines one by one if these are all captured lines, with equal texts in equal order; else return none. That
+    is so after something was written between them, or between two functions of one name."""
     if len(candidates) != 1 or None in lines.values():
         return {}
     ((path, texts),) = candidates.items()

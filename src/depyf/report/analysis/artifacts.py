@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Counter as CounterType
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
+from depyf.quick_dataclass import replace
 from depyf.report.model.run import Artifact, ArtifactKind
-from depyf.torch_trace.events import Event
+from depyf.stored_text import StoredText
+from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
+PASSES_ORDER = 85
 WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, NOTE_ORDER = 90, 100, 5, 3, 1, 300
 
 _ONE_PIECE = 1000
 """More than any order of a stage."""
 
 _AOT_ID = re_compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
+
+_MUCH_OF_A_LINE = 4096
+"""In bytes; more than the part of a module that ``is_backward`` reads."""
+
+_NO_TEXT = frozenset({PHASE, "torch_version"})
+_PYTHON = frozenset({"fx_graph_runnable", "exported_program", "min_cut_failed_fx_graph"})
 
 _WRAPPERS = frozenset(
     {
@@ -33,13 +41,13 @@ _WRAPPERS = frozenset(
 
 
 def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
-    """One artifact for each event that carries a graph, generated code or guards."""
+    """Return an artifact for each event that carries a graph, generated code or guards."""
     numbers: CounterType[Tuple[str, str]] = Counter()
     before: Dict[Optional[str], int] = {}
     found: List[Artifact] = []
     for event in events:
         described = _described(event, before.get(event.compile_id, 0))
-        if described is None or event.payload is None:
+        if described is None or event.text is None:
             continue
         kind, stage, order, language = described
         if kind == "graph":
@@ -57,7 +65,7 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
                 compile_id=event.compile_id,
                 stage=stage,
                 order=order,
-                text=event.payload,
+                text=event.text,
                 language=language,
                 backward=backward,
             )
@@ -66,8 +74,8 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
 
 
 def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
-    """The artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the order
-    in which they came, and after what is of the whole graph.
+    """Return the artifacts with their ``order`` such that the pieces of a split graph come one after the other, in the
+    order in which they were reported, and after the stages of the whole graph.
     """
     pieces: Dict[Optional[str], Dict[str, int]] = {}
     found: List[Artifact] = []
@@ -92,11 +100,11 @@ def order_of(stage: AnyStage, before: int) -> int:
 
 
 def _described(event: Event, before: int) -> Optional[Tuple[ArtifactKind, str, int, str]]:
-    """Kind, stage, order and language of the artifact that an event carries; None for other events.
+    """Return kind, stage, order and language of the artifact that an event carries; None for other events.
 
     ``before`` is the order of the graph before it.
     """
-    stage = stage_of(event.name, event.payload)
+    stage = stage_of(event.name, event.text)
     if stage is not None:
         return "graph", stage.value, order_of(stage, before), "python"
     if event.name == "inductor_output_code":
@@ -105,14 +113,17 @@ def _described(event: Event, before: int) -> Optional[Tuple[ArtifactKind, str, i
         return "wrapper", event.name, WRAPPER_ORDER, "python"
     if event.name == "dynamo_cpp_guards_str":
         return "guards", "", GUARDS_ORDER, "text"
+    if event.text and event.name not in _NO_TEXT:
+        return "note", event.name, NOTE_ORDER, "python" if event.name in _PYTHON else "text"
     return None
 
 
 def _with_side(artifact: Artifact) -> Artifact:
-    """Whether a generated module computes gradients: it says so in its first line (``# AOT ID: ['0_backward']``)."""
+    """Note whether a generated module computes gradients, by its first line (``# AOT ID: ['0_backward']``)."""
     if artifact.kind != "kernels":
         return artifact
-    return replace(artifact, backward=is_backward(artifact.text or ""))
+    text = artifact.text.head(_MUCH_OF_A_LINE) if isinstance(artifact.text, StoredText) else artifact.text
+    return replace(artifact, backward=is_backward(text or ""))
 
 
 def is_backward(generated: str) -> Optional[bool]:

@@ -7,11 +7,10 @@ from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
+from depyf.torch_trace.cache_lookups import CACHES
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.metrics import seconds_of
 from depyf.torch_trace.stages import Stage
-
-_CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 
 GRAPHS = frozenset(
     name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
@@ -22,7 +21,7 @@ GRAPHS = frozenset(
 def status_of(
     events: Sequence[Event], metrics: Mapping[str, object], fact: Optional[TransformedFact]
 ) -> Tuple[Status, str]:
-    """The status of a compilation, and why it failed."""
+    """Return the status of a compilation, and why it failed."""
     names = {event.name for event in events}
     if metrics.get("fail_type"):
         reason = without_addresses(str(metrics.get("fail_reason") or "")).strip()
@@ -36,7 +35,7 @@ def status_of(
 
 
 def symbols_in(events: Iterable[Event]) -> Iterable[str]:
-    """The symbols of dynamic shapes with their sources, and the values of those that were specialised."""
+    """Return the symbols of dynamic shapes with their sources, and the values of those that were specialised."""
     last = max((event.attempt for event in events), default=0)
     found: Dict[str, str] = {}
     for event in events:
@@ -52,10 +51,10 @@ def symbols_in(events: Iterable[Event]) -> Iterable[str]:
 
 
 def caches_in(events: Iterable[Event]) -> Dict[str, str]:
-    """For each of torch's caches: hit, miss or bypass; ``miss`` if one graph of several missed."""
+    """Return hit, miss or bypass for each of torch's caches; ``miss`` if one graph of several missed."""
     found: Dict[str, str] = {}
     for event in events:
-        for prefix, cache in _CACHES.items():
+        for prefix, cache in CACHES.items():
             if event.name.startswith(prefix):
                 answer = event.name[len(prefix) :]
                 found[cache] = answer if found.get(cache, answer) == answer else "miss"
@@ -63,7 +62,7 @@ def caches_in(events: Iterable[Event]) -> Dict[str, str]:
 
 
 def total_seconds(events: Iterable[Event], *names: str) -> Optional[float]:
-    """The time in the events of these names, in seconds; None if there is none."""
+    """Return the time in the events of these names, in seconds; ``None`` if there is none."""
     known = [seconds_of(event.meta) for event in events if event.name in names]
     some = [seconds for seconds in known if seconds is not None]
     return sum(some) if some else None

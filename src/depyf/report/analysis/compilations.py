@@ -5,39 +5,35 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_break
-from depyf.diagnosis.changed_keys import keys_of, with_keys_read
-from depyf.diagnosis.guard import Guard as ReadGuard
-from depyf.diagnosis.guard_advice import ANY_FRAME
+from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
+from depyf.diagnosis.guard_advice import ANY_FRAME, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
+from depyf.messages import listed
 from depyf.report.analysis.anchors import from_cache
+from depyf.report.analysis.causes import also_fail, required_values, settings_changed, value_now, what_is_new
 from depyf.report.analysis.compilation_events import caches_in, status_of, symbols_in, total_seconds
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
 from depyf.report.analysis.graph_links import whole_stacks
+from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.torch_trace.breaks import Frame, break_report
 from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
-from depyf.torch_trace.metrics import started_at
+from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 
-_UNINTERESTING = frozenset(
-    {
-        "dynamo_config",
-        "inductor_config",
-        "functorch_config",
-        "fail_reason",
-        "restart_reasons",
-        "graph_node_shapes",
-        "stack_trace",
-    }
-)
-"""Metrics that are long and reported elsewhere, or the same for all."""
+_UNINTERESTING = UNREAD_METRICS | {"fail_reason", "restart_reasons"}
+"""Metrics that are not listed, or reported elsewhere."""
+
+
+_MOST_SHARED = 1 << 14
+"""Of so many guards, the last ones, equal ones are one object."""
 
 
 class Compilations:
@@ -50,7 +46,9 @@ class Compilations:
         functions: Functions,
         names: Mapping[object, str],
         started: float,
+        parts: Parts,
     ) -> None:
+        self._parts = parts
         self._sources = sources
         self._functions = functions
         self._names = names
@@ -60,18 +58,21 @@ class Compilations:
             if event.compile_id is not None and "/" in event.compile_id:
                 self._events.setdefault(event.compile_id, []).append(event)
         self._guards: Dict[str, Tuple[Guard, ...]] = {}
+        self._required_values: Dict[str, Mapping[str, str]] = {}
+        self._equal_guards: Dict[Tuple[str, str, str, Optional[Place]], Guard] = {}
+        self._last_guards: Tuple[Guard, ...] = ()
         self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
 
     def ids(self) -> List[str]:
         return list(self._events)
 
     def function_of(self, compile_id: str) -> Optional[int]:
-        """The function of this compilation."""
-        key = self._key(compile_id)
+        """Return the number of the function of this compilation."""
+        key = self.key_of(compile_id)
         return None if key is None else self._functions.index(*key, frame=compile_id)
 
     def compilation(self, compile_id: str, fact: Optional[TransformedFact], graph: Optional[str]) -> Compilation:
-        """Everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, where known."""
+        """Return everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, if known."""
         events = self._events.get(compile_id, [])
         metrics = self._metrics(compile_id)
         status, failure = status_of(events, metrics, fact)
@@ -111,59 +112,83 @@ class Compilations:
         )
 
     def guards(self, compile_id: str) -> Tuple[Guard, ...]:
-        """The guards of the cache entry that this compilation made."""
+        """Return the guards of the cache entry that this compilation made."""
         if compile_id not in self._guards:
-            named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
-            found = guards_of(named[-1]) if named else []
-            places: Dict[Optional[Frame], Optional[Place]] = {}  # many guards come from one line
-            guards = []
-            for each in found:
-                place = places.get(each.place)
-                if place is None:  # the rest of a path may come to be known by the next guard
-                    place = places[each.place] = self._users_place(compile_id, each.place)
-                guards.append(Guard(each.kind, each.text, each.source, place))
-            self._guards[compile_id] = tuple(guards)
+            self._guards[compile_id] = self._parts.part("guards of a cache entry", (), self._read_guards, compile_id)
         return self._guards[compile_id]
 
+    def _read_guards(self, compile_id: str) -> Tuple[Guard, ...]:
+        named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
+        found = guards_of(named[-1]) if named else []
+        places: Dict[Optional[Frame], Tuple[Optional[Place], int]] = {}  # many guards come from one line
+        guards = []
+        for each in found:
+            place, known = places.get(each.place, (None, -1))
+            if place is None and known != self._sources.learned:  # the rest of a path may have come to be known
+                place = self._users_place(compile_id, each.place)
+                places[each.place] = place, self._sources.learned
+            if len(self._equal_guards) > _MOST_SHARED:
+                self._equal_guards.clear()
+            guard = each.kind, each.text, each.source, place
+            guards.append(self._equal_guards.get(guard) or self._equal_guards.setdefault(guard, Guard(*guard)))
+        if tuple(guards) != self._last_guards:  # those of the compilation before are not kept twice
+            self._last_guards = tuple(guards)
+        return self._last_guards
+
     def breaks(self) -> Tuple[GraphBreak, ...]:
-        """The graph breaks, each once for each compilation that it happened in."""
+        """Return the graph breaks, each once for each compilation in which it happened."""
         found: Dict[Tuple[object, ...], GraphBreak] = {}
         for compile_id in self._events:
             for event in self._named(compile_id, "dynamo_graph_break_reason"):
-                report = break_report(event)
-                place = self._sources.place(report.filename, report.line)
-                found.setdefault(
-                    (compile_id, place, report.title),
-                    GraphBreak(
-                        compile_id=compile_id,
-                        place=place,
-                        reason=report.title,
-                        explanation=report.explanation,
-                        hints=report.hints,
-                        url=report.url,
-                        stack=self._sources.places(report.stack),
-                        advice=advice_for_break(report.title, report.explanation, report.hints),
-                    ),
-                )
+                broken = self._parts.part("a graph break", None, self._break, compile_id, event)
+                if broken is not None:
+                    found.setdefault((compile_id, broken.place, broken.reason), broken)
         return tuple(found.values())
 
+    def _break(self, compile_id: str, event: Event) -> GraphBreak:
+        report = break_report(event)
+        return GraphBreak(
+            compile_id=compile_id,
+            place=self._sources.place(report.filename, report.line),
+            reason=report.title,
+            explanation=report.explanation,
+            hints=report.hints,
+            url=report.url,
+            stack=self._sources.places(report.stack),
+            advice=advice_for_break(report.title, report.explanation, report.hints),
+        )
+
     def recompiles(self) -> Tuple[Recompile, ...]:
-        """The recompilations, in order."""
+        """Return the recompilations, in order."""
         found: Dict[str, Recompile] = {}
         seen: Dict[int, Set[Tuple[str, str]]] = {}
         for compile_id in self._events:
             for event in self._named(compile_id, "recompile_reasons"):
-                function = self.function_of(compile_id)
-                values = self._values(compile_id)
-                failed = [self._failed(compile_id, each, values) for each in failed_guards(event)]
-                if function is None or not failed or compile_id in found or self._reached_limit(compile_id):
-                    continue
-                failed = _what_is_new_first(failed, seen.setdefault(function, set()))
-                guards, words = tuple(guard for guard, _ in failed), failed[0][1]
-                found[compile_id] = Recompile(
-                    compile_id, function, guards, _sentence(words.advice), cause=words.cause.value
-                )
+                if compile_id not in found and not self._reached_limit(compile_id):
+                    made = self._parts.part("why a function was recompiled", None, self._recompile, event, seen)
+                    if made is not None:
+                        found[compile_id] = made
         return tuple(found.values())
+
+    def _recompile(self, event: Event, seen: Dict[int, Set[Tuple[str, str]]]) -> Optional[Recompile]:
+        compile_id = str(event.compile_id)
+        function, values = self.function_of(compile_id), self._values(compile_id)
+        key = self.key_of(compile_id)
+        frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
+        failed = [self._failed(compile_id, each, values, key, frame) for each in failed_guards(event)]
+        if function is None or not failed:
+            return None
+        news, rest = what_is_new(failed, seen.setdefault(function, set()))
+        others = {
+            guard.entry: also_fail(self._required(guard.entry) if guard.entry else {}, explained, values)
+            for guard, explained in news
+        }
+        failed = [*sorted(news, key=lambda pair: (bool(others[pair[0].entry]), settings_changed(pair[1]))), *rest]
+        guards, words = tuple(guard for guard, _ in failed), failed[0][1]
+        also = others.get(guards[0].entry, ())
+        too = f" The entry was compiled for other values of {listed(also, 3)}, too." if also else ""
+        advice = _sentence(words.advice) + too
+        return Recompile(compile_id, function, guards, advice.strip(), cause=words.kind or words.cause.value)
 
     def _reached_limit(self, compile_id: str) -> bool:
         """Return whether torch fell back before it compiled: this is not a recompilation."""
@@ -171,14 +196,17 @@ class Compilations:
         return "limit" in reason.split("\n")[0].lower()
 
     def _failed(
-        self, compile_id: str, failed: FailedGuardText, values: Mapping[str, str]
+        self,
+        compile_id: str,
+        failed: FailedGuardText,
+        values: Mapping[str, str],
+        key: Optional[Key],
+        frame: GuardedFrame,
     ) -> Tuple[FailedGuard, GuardExplanation]:
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
-        key = self._key(compile_id)
-        frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
         read_guard = read(text)
         words = explain(read_guard.with_actual(value_now(read_guard, values)), frame)
-        if entry is not None and words.subject:
+        if entry is not None and words.subject and words.cause in CHANGED_KEYS:
             sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]
             keys_before, keys_now = (keys_of(words.subject, each) for each in sources)
             words = with_keys_read(words, keys_before, keys_now, frame)
@@ -195,7 +223,7 @@ class Compilations:
         return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked, stack), words
 
     def _stack_to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
-        """The calls, outermost first, by which a compilation came to a place, where there was one way only."""
+        """Return the calls, outermost first, by which a compilation reached a place, if they are unique."""
         for stack in self._whole_stacks(compile_id).values():
             places = self._sources.places(stack)
             if places and places[-1] == place:
@@ -203,32 +231,30 @@ class Compilations:
         return ()
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
-        """The line that made Dynamo guard this value, from the guards of the entry that failed, or of the next one: a
-        user's line before one in a library.
-        """
+        """Return the line that made Dynamo guard this value, a user's line before one in a library. The guards of the
+        entry that failed are searched, or of the next one."""
         guards = [*self.guards(entry), *self.guards(compile_id)] if subject else []
         places = [guard.place for guard in guards if guard.place and as_written(guard.source) == subject]
         own = [place for place in places if not self._sources.is_library(place[0])]
         return next(iter(own or places), None)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
-        """The values of this compilation, by torch's names, as far as its guards or symbols show them."""
-        values: Dict[str, str] = {}
-        for guard in self.guards(compile_id):
-            left, equals, right = guard.text.partition(" == ")
-            if equals:
-                values[left.strip()] = right.strip()
-            elif guard.text.endswith(" is None"):
-                values[guard.text[: -len(" is None")]] = "None"
+        """Return the values of this compilation, by torch's names, that its guards or symbols show."""
+        values = dict(self._required(compile_id))
         for event in self._named(compile_id, "create_symbol"):
             if isinstance(event.meta, Mapping):
                 values[str(event.meta.get("source"))] = str(event.meta.get("val"))
         return values
 
+    def _required(self, compile_id: str) -> Mapping[str, str]:
+        """Return the values that the guards of a cache entry require."""
+        if compile_id not in self._required_values:
+            self._required_values[compile_id] = required_values(self.guards(compile_id))
+        return self._required_values[compile_id]
+
     def _users_place(self, compile_id: str, frame: Optional[Frame]) -> Optional[Place]:
-        """The user's line that leads to this frame, which may be in a library; the frame itself if that is unknown or
-        not unique.
-        """
+        """Return the user's line that leads to this frame, which may be in a library; the frame itself if that is
+        unknown or not unique."""
         place = None if frame is None else self._sources.known_place(*frame[:2])
         if frame is None or place is None or not self._sources.is_library(place[0]):
             return place
@@ -237,7 +263,7 @@ class Compilations:
         return own[-1] if own else place
 
     def _whole_stacks(self, compile_id: str) -> Mapping[Tuple[str, int], Tuple[Frame, ...]]:
-        """The stacks of calls that a compilation recorded, by their innermost frames."""
+        """Return the stacks of calls that a compilation recorded, by their innermost frames."""
         if compile_id not in self._whole:
             noted = [node_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
             hit = compile_id in from_cache(self._events.get(compile_id, ()))  # then only this stage has today's lines
@@ -247,7 +273,7 @@ class Compilations:
         return self._whole[compile_id]
 
     def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
-        """The frames of the user that an event about a symbol comes with."""
+        """Return the frames of the user in an event about a symbol."""
         frames = resolve_frames(event.meta.get("user_stack"), self._names) if isinstance(event.meta, Mapping) else []
         return tuple((str(f.get("filename")), int(f.get("line") or 0), str(f.get("name"))) for f in frames)
 
@@ -258,7 +284,8 @@ class Compilations:
         named = self._named(compile_id, "compilation_metrics")
         return named[-1].meta if named and isinstance(named[-1].meta, Mapping) else {}
 
-    def _key(self, compile_id: str) -> Optional[Key]:
+    def key_of(self, compile_id: str) -> Optional[Key]:
+        """Return name, file and first line of what was compiled, as far as the events say."""
         metrics = self._metrics(compile_id)
         if metrics.get("co_name"):
             return str(metrics["co_name"]), str(metrics.get("co_filename")), int(metrics.get("co_firstlineno") or 0)
@@ -274,29 +301,11 @@ class Compilations:
         reports nothing but the failure.
         """
         first = f"{compile_id.partition('/')[0]}/0{''.join(compile_id.partition('#')[1:])}"
-        return self._key(first) if first != compile_id and first in self._events else None
-
-
-def _what_is_new_first(
-    failed: List[Tuple[FailedGuard, GuardExplanation]], seen: Set[Tuple[str, str]]
-) -> List[Tuple[FailedGuard, GuardExplanation]]:
-    """Sort the failed guards, of which torch reports one for each entry, latest first. Values that the function has
-    already been compiled for are not the cause: the first guard with a new or unknown value is moved to the front.
-    ``seen`` has the known values, and is updated.
-    """
-
-    news = [
-        (guard, explained)
-        for guard, explained in failed
-        if guard.now is None or (explained.subject, guard.now) not in seen
-    ]
-    for guard, explained in failed:
-        seen.update((explained.subject, value) for value in (guard.before, guard.now) if value is not None)
-    return [*news, *(pair for pair in failed if pair not in news)]
+        return self.key_of(first) if first != compile_id and first in self._events else None
 
 
 def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Call, ...]:
-    """What transformed code calls, line by line: compiled graphs and resume functions."""
+    """Return the calls in transformed code, line by line: compiled graphs and resume functions."""
     found: List[Call] = []
     seen: Set[Tuple[int, str]] = set()
     for number, line in enumerate(text.splitlines(), 1):
@@ -309,7 +318,11 @@ def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Ca
                 found.append(
                     Call(graph=name, line=number)
                     if resume is None
-                    else Call(function=functions.index(*resume[0], frame=resume[1]), line=number)
+                    else Call(
+                        function=functions.index(*resume[0], frame=resume[1]),
+                        line=number,
+                        resumes_at=fact.resume_lines.get(name),
+                    )
                 )
     return tuple(found)
 
@@ -323,18 +336,6 @@ def _is_named(name: str, line: str) -> bool:
             return True
         start = line.find(name, start + 1)
     return False
-
-
-def value_now(guard: ReadGuard, values: Mapping[str, str]) -> Optional[str]:
-    """Return the guarded value in the following compilation; ``values`` are by torch's names.
-
-    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``.
-    """
-    if not guard.operands:
-        return None
-    wanted, before = as_written(guard.operands[0]), guard.operands[1]
-    found = [value for source, value in values.items() if as_written(source) == wanted and value != before]
-    return found[-1] if found else None
 
 
 def _sentence(text: str) -> str:

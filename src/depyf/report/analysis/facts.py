@@ -1,4 +1,4 @@
-"""Facts that only the compiling process knows, beyond the events; a log does not have them."""
+"""Facts that only the compiling process has, beyond the events; a log lacks them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin
 from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.provenance import ModuleChain
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,10 @@ class TransformedFact:
     """Transformed code: of which function, in which artifact, how it was proved, and what it calls.
 
     ``resumes`` are resume functions by the name by which the code calls them, each with the compile id of one of its
-    compilations (empty where none is known). ``lines`` pairs lines of the artifact
-    with the lines of the user's file that they come from. ``runs`` counts calls, None where nobody counted.
-    ``graph_times`` is how often its graph has run and how many seconds in all, ``backward_times`` the same of its
-    backward.
+    compilations, or ``UNCOMPILED`` and a number of its own; ``resume_lines`` are the user's lines at which they
+    continue. ``lines`` pairs lines of the artifact with the lines of the user's file that they come from. ``runs``
+    counts calls, None if nothing counted them. ``graph_times`` is how often its graph has run and how many seconds in
+    all, ``backward_times`` the same of its backward.
     """
 
     compile_id: Optional[str]
@@ -31,6 +32,7 @@ class TransformedFact:
     reason: str = ""
     graphs: Tuple[str, ...] = ()
     resumes: Mapping[str, Tuple[Key, str]] = field(default_factory=dict)
+    resume_lines: Mapping[str, int] = field(default_factory=dict)
     runs: Optional[int] = None
     graph_times: Optional[Tuple[int, float]] = None
     backward_times: Optional[Tuple[int, float]] = None
@@ -71,16 +73,18 @@ class LineStack:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the lines of one artifact come from, as far as the process knows more than its text says.
+    """The origins of the lines of one artifact, as far as the process has them and its text does not.
 
     ``nodes`` are stacks of graph nodes by name, ``lines`` those of the lines of a generated module, ``kernels`` what
-    each launch in it computes. ``code`` is what the lines of frames say, as far as that was noted with them.
+    each launch in it computes. ``code`` is the text of the lines of frames, if it was noted with them. ``modules`` are
+    the modules that graph nodes were called in, by name.
     """
 
     nodes: Mapping[str, Tuple[Frame, ...]] = field(default_factory=dict)
     lines: Sequence[LineStack] = ()
     kernels: Sequence[KernelFact] = ()
     code: Mapping[Frame, str] = field(default_factory=dict)
+    modules: Mapping[str, ModuleChain] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Origin:
     depyf: str = ""
     torch: str = ""
     python: str = ""
+    launch: str = ""
 
 
 @dataclass(frozen=True)

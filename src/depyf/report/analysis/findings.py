@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.diagnosis.break_advice import advice_for_phase, described_break
-from depyf.report.model.counts import counts_of, distinct_breaks, lost
+from depyf.answers.happening import counted
+from depyf.diagnosis.break_advice import advice_for_phase, described_break, described_error, described_error_in_line
+from depyf.diagnosis.constraints import violated_constraint
+from depyf.messages import listed
+from depyf.report.analysis.in_parts import Parts
+from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
@@ -15,14 +19,20 @@ _LONGEST_CHECK = 80
 """The number of characters of a guard that a title shows."""
 
 
-def findings_of(run: Run) -> Tuple[Finding, ...]:
-    """The findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
-    seconds, estimated by what the compilations took. Facts about the machine and its compilers, which have no line of
-    the program, come last.
-    """
-    found = [*_fallbacks(run), *_breaks(run), *_recompiles(run), *_cudagraphs(run)]
+def findings_of(run: Run, parts: Parts) -> Tuple[Finding, ...]:
+    """Return the findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
+    seconds, estimated from the times of compilations. Facts about the machine and its compilers, which have no line of
+    the program, come last."""
+    none: List[Finding] = []
+    found: List[Finding] = []
+    for of_kind in (_fallbacks, _breaks, _recompiles, _cudagraphs, _rerecorded):
+        found += parts.part("what to do first", none, _all_of, of_kind, run)
     found.sort(key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight))
-    return (*found, *_slow(run))
+    return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
+
+
+def _all_of(kind: Callable[[Run], Iterable[Finding]], run: Run) -> List[Finding]:
+    return list(kind(run))
 
 
 def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
@@ -30,12 +40,15 @@ def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
 
 
 def _start_of(run: Run, function: Optional[int]) -> Optional[Place]:
-    """The first line of a function."""
+    """Return the first line of a function."""
     return None if function is None else (run.functions[function].source, run.functions[function].first_line)
 
 
 def _function_name(run: Run, index: object) -> str:
-    return run.functions[index].qualified_name if isinstance(index, int) else "a function"
+    if not isinstance(index, int):
+        return "a function"
+    one, root = run.functions[index], run.functions[run.root(index)]
+    return one.qualified_name if one is root else f"{root.qualified_name}, resumed at line {one.resumes_at},"
 
 
 def _seconds_by_function(run: Run) -> Dict[int, float]:
@@ -49,40 +62,81 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
 
 def _fallbacks(run: Run) -> Iterator[Finding]:
     seconds = _seconds_by_function(run)
-    for each in lost(run):
+    for each in (*raised(run), *lost(run)):
         name = _function_name(run, each.function)
         spent = seconds.get(run.root(each.function), 0.0) if each.function is not None else 0.0
-        limit = "limit" in each.cause
-        title = f"{name} hit the recompile limit" if limit else f"{name} runs as plain Python: {each.cause}"
-        first = each.reason.strip().split("\n")[0]
-        text = (
-            f"{first}. {each.advice}".strip()
-            if not limit
-            else f"Calls that no cache entry fits run uncompiled. {each.advice}"
-        )
+        what, explanation = described_error(each.reason)
+        if each.cause == RAISED:
+            title = f"{name} can't be compiled: the call raised {what}"
+            text = f"{explanation}. {each.advice}".strip() if explanation else each.advice
+        elif "limit" in each.cause:
+            title = f"{name} hit the recompile limit"
+            text = f"Calls that no cache entry fits run uncompiled. {each.advice}"
+        else:
+            title = f"{name} runs as plain Python: {each.cause}"
+            text = f"{described_error_in_line(each.reason).rstrip('.')}. {each.advice}".strip()
+        violated = violated_constraint(each.reason)
+        if violated is not None:
+            title, text = f"{name} can't be compiled: {violated.title}", each.advice
         yield Finding(title, text, 10.0 + spent, each.place or _start_of(run, each.function), each.compile_id)
 
 
 def _breaks(run: Run) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
-    lost_at = {(each.compile_id, each.place) for each in lost(run) if each.place}
+    lost_at = {each.place for each in (*raised(run), *lost(run)) if each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
-        if function is not None and (each.compile_id, each.place) not in lost_at:  # the fallback is what it led to
+        if function is not None and each.place not in lost_at:  # the fallback is what it led to
             by_function.setdefault(run.root(function), []).append(each)
-    seconds = _seconds_by_function(run)
+    broken = _broken_functions(run, by_function)
     for function, breaks in by_function.items():
         kinds: Dict[str, List[GraphBreak]] = {}
-        for each in distinct_breaks(breaks):
+        distinct = distinct_breaks(breaks)
+        own = [each for each in distinct if each.place is None or broken[each.place, each.reason][0] == function]
+        for each in own:
             kinds.setdefault(each.reason, []).append(each)
-        share = seconds.get(function, 0.0) / (sum(map(len, kinds.values())) + 1)
         for kind, alike in kinds.items():
-            yield _breaks_of_a_kind(run, run.functions[function].qualified_name, kind, alike, share * len(alike))
+            met = [broken[each.place, each.reason] for each in alike if each.place is not None]
+            callers = dict.fromkeys(caller for functions_met in met for caller in functions_met[1:])
+            names = [_function_name(run, each) for each in (function, *callers)]
+            yield _breaks_of_a_kind(run, names, kind, alike, _seconds_after(run, alike))
 
 
-def _breaks_of_a_kind(run: Run, name: str, kind: str, breaks: Sequence[GraphBreak], seconds: float) -> Finding:
-    """One finding for the breaks of a function that have one cause, and so one advice."""
+def _seconds_after(run: Run, breaks: Sequence[GraphBreak]) -> float:
+    """Return the compile time of what goes on after breaks, in any function that leads there, as the page has it."""
+    same = {(each.place, each.reason) for each in breaks}
+    met = [each for each in run.breaks if (each.place, each.reason) in same]
+    at = {place for each in met for place in (*each.stack, each.place) if place}
+    resumed = {
+        index
+        for index, one in enumerate(run.functions)
+        if one.resumes is not None and (one.source, one.resumes_at) in at
+    }
+    after = [each for each in run.compilations if each.function in resumed]
+    return sum((each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in after)
+
+
+def _broken_functions(run: Run, by_function: Dict[int, List[GraphBreak]]) -> Dict[Tuple[Place, str], List[int]]:
+    """Return the functions that each break, by place and reason, is in: first the one that has its line, if one does,
+    then those that call it. Dynamo meets a break while it traces a caller, and again in the function that it compiles
+    then."""
+    found: Dict[Tuple[Place, str], List[int]] = {}
+    for function, breaks in by_function.items():
+        one = run.functions[function]
+        for place, reason in {(each.place, each.reason): None for each in breaks if each.place}:
+            its_own = place[0] == one.source and one.first_line <= place[1] <= one.last_line
+            known = found.setdefault((place, reason), [])
+            known.insert(0 if its_own else len(known), function)
+    return found
+
+
+def _breaks_of_a_kind(
+    run: Run, names: Sequence[str], kind: str, breaks: Sequence[GraphBreak], seconds: float
+) -> Finding:
+    """Return one finding for the breaks of a function that have one cause, and therefore one advice. ``names`` are the
+    function's and those of others whose graphs they break as well."""
+    name, *callers = names
     first = min(breaks, key=lambda each: _is_of_a_library(run, each.place))
     place, called = _own_place(run, first)
     kind = described_break(kind, *(each.explanation for each in (first, *breaks)))
@@ -93,11 +147,15 @@ def _breaks_of_a_kind(run: Run, name: str, kind: str, breaks: Sequence[GraphBrea
         if others
         else ""
     )
-    return Finding(title, f"{called}{first.advice}{more}".strip(), 0.5 * len(breaks) + seconds, place, first.compile_id)
+    if callers:
+        more += f" This breaks graphs of {listed(callers, 3)}, too."
+    return Finding(
+        title, f"{called}{first.advice}{more}".strip(), 0.5 * len(breaks) + seconds, place, first.compile_id, seconds
+    )
 
 
 def _own_place(run: Run, each: GraphBreak) -> Tuple[Optional[Place], str]:
-    """The user's line that leads to a break in a library, and a text about the break's own line."""
+    """Return the user's line that leads to a break in a library, and a text about the break's own line."""
     own = [place for place in each.stack if not _is_of_a_library(run, place)]
     if each.place is None or not own or not _is_of_a_library(run, each.place):
         return each.place, ""
@@ -118,10 +176,8 @@ def _recompiles(run: Run) -> Iterator[Finding]:
 def _recompiles_of_a_cause(
     run: Run, function: int, recompiles: Sequence[Recompile], seconds: float, *, alone: bool
 ) -> Finding:
-    """One finding for the recompilations of a function, and of its resume functions, that have one cause.
-
-    ``alone`` says that they are all of the function's; else the title says which guards failed.
-    """
+    """Return one finding for the recompilations of a function, and of its resume functions, that have one cause.
+    ``alone`` is whether they are all of the function's; else the title has the guards that failed."""
     first = next((each for each in recompiles if each.function == function), recompiles[0])
     reasons = Counter(each.failed[0].words for each in (first, *recompiles) if each.failed)
     why = "; ".join(words for words, _ in reasons.most_common(3))
@@ -136,11 +192,11 @@ def _recompiles_of_a_cause(
             else f", {after_breaks} of them where it resumes after a graph break"
         )
     text = f"Because {why}. {first.advice}".strip() if why else first.advice
-    return Finding(title, text, seconds, first.place, first.compile_id)
+    return Finding(title, text, seconds, first.place, first.compile_id, seconds)
 
 
 def _guards_on(checks: Sequence[str]) -> str:
-    """What the guards that failed first compare, for a title."""
+    """Return what the guards that failed first compare, for a title."""
     distinct = [each for each in dict.fromkeys(checks) if each]
     if not distinct:
         return ""
@@ -157,10 +213,22 @@ def _cudagraphs(run: Run) -> Iterator[Finding]:
         yield Finding(f"CUDA graphs are not used{name}: {each.reason}", text, 1.0, each.place, each.compile_id)
 
 
+def _rerecorded(run: Run) -> Iterator[Finding]:
+    functions = {each.compile_id: each.function for each in run.compilations}
+    for each in run.cudagraph_rerecords:
+        function = functions.get(each.compile_id or "")
+        name = each.function if function is None else _function_name(run, run.root(function))
+        title = f"The CUDA graph of {name} was recorded again {counted(each.times, 'time')}: {each.reason}"
+        yield Finding(title, each.advice, 1.0 * each.times, each.place, each.compile_id)
+
+
 def _slow(run: Run) -> Iterator[Finding]:
-    """The part of compiling that takes most of the time, where that is long."""
+    """Yield the part of compiling that takes most of the time, if that is long."""
     words, seconds, name = slowest_part(run)
     if words:
         total = counts_of(run).seconds
-        text = f"{seconds:.1f} s of {total:.1f} s of compile time, phases inside of it not counted. "
-        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds)
+        whole = f" of {total:.1f} s of compile time" if total else ""  # nothing compiles where a cache is loaded
+        text = f"{seconds:.1f} s{whole}, phases inside of it not counted. "
+        yield Finding(
+            f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds, seconds=seconds
+        )

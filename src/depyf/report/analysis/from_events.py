@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.diagnosis.break_advice import advice_for_cudagraphs, advice_for_fallback
-from depyf.report.analysis.anchors import anchored, from_cache
+from depyf.diagnosis.break_advice import (
+    advice_for_cudagraphs,
+    advice_for_fallback,
+    advice_for_rerecords,
+    is_raised_limit,
+)
+from depyf.diagnosis.constraints import violated_constraint
+from depyf.quick_dataclass import replace
+from depyf.report.analysis.anchors import Anchored, anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
+from depyf.report.analysis.cache_lookups import Settings, cache_lookups
 from depyf.report.analysis.compilations import Compilations, calls_in
+from depyf.report.analysis.export_issues import export_issues
 from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
 from depyf.report.analysis.findings import findings_of
-from depyf.report.analysis.functions import Functions
+from depyf.report.analysis.functions import UNCOMPILED, Functions, Key
+from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
+from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.noted import with_noted
+from depyf.report.analysis.shapes import call_sites, callers, shape_events
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.counts import totals_of
-from depyf.report.model.run import Artifact, Compilation, CudaGraphSkip, Fallback, Function, Phase, Recompile, Run
-from depyf.torch_trace.cudagraphs import skips
+from depyf.report.analysis.stack_values import with_stack_values
+from depyf.report.model.cache_lookup import CacheLookup
+from depyf.report.model.counts import GRAPH_BREAK, LIMIT, RAISED, SKIPPED, SUPPRESSED, totals_of
+from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
+from depyf.report.model.run import (
+    Artifact,
+    Compilation,
+    Fallback,
+    Finding,
+    Function,
+    GraphBreak,
+    Kernel,
+    Phase,
+    Place,
+    Recompile,
+    Run,
+)
+from depyf.torch_trace.cudagraphs import rerecords, skips
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
 
@@ -33,95 +59,206 @@ def build_run(
     files: Files = _AS_NAMED,
     facts: Facts = _NO_FACTS,
 ) -> Run:
-    """The model of a run out of its ``events``, in their order, and its ``artifacts``.
+    """Return the model of a run made of its ``events``, in their order, and its ``artifacts``.
 
     ``artifacts`` come with their ``text`` (the answer's have it too; ``report.manifest`` leaves it out where there is a
-    file); their links and the kernels are found here. With None they are made from the payloads of the events. The rest
-    is what events do not say, all of it optional.
+    file); their links and the kernels are found here. With None they are made from the payloads of the events. The
+    other arguments are facts that events lack, all of them optional.
     """
     sources = Sources(files.read, [*files.names.values(), *_mentioned(events)], files.directory)
     functions = Functions(sources)
     first = min((event.created for event in events), default=0.0)
     begin = first if origin.started is None else origin.started
-    known = Compilations(events, sources, functions, files.names, begin)
-    made = artifacts_of(events) if artifacts is None else artifacts
-    compilations = _compilations(known, made, facts, functions)
+    parts = Parts()
+    known = Compilations(events, sources, functions, files.names, begin, parts)
+    nothing: Sequence[Artifact] = ()
+    made = artifacts if artifacts is not None else parts.part("graphs and code", nothing, artifacts_of, events)
+    made = parts.part("the memory of graphs", made, with_memory, made, events)
+    compilations = _compilations(known, made, facts, functions, parts)
     breaks, recompiles = known.breaks(), known.recompiles()
+    recompiles = parts.part("values on the stack", recompiles, with_stack_values, recompiles, compilations, made)
     compilations = _with_failures(compilations, recompiles)
-    fallbacks = _fallbacks(facts, compilations, functions, sources)  # may name functions that nothing else does
+    fallbacks = _fallbacks(facts, compilations, breaks, functions, sources, parts)  # may name more functions
     for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
-    noted = anchored(made, with_noted(made, events, facts.provenance), from_cache(events), sources)
-    linked_artifacts, kernels = linked(made, noted, sources, {fact.artifact: fact for fact in facts.transformed})
+    notes, linked_artifacts, kernels = _tied_to_lines(made, events, facts, sources, parts)
     table = functions.table()
-    run = Run(
+    run = replace(
+        without_events(origin, begin),
+        functions=table,
+        compilations=tuple(compilations),
+        artifacts=tuple(linked_artifacts),
+        kernels=tuple(kernels),
+        breaks=breaks,
+        recompiles=_with_places(recompiles, table, sources),
+        fallbacks=tuple(fallbacks),
+        phases=parts.part("the times of the compiler's phases", (), _phases, events, begin),
+        notes=(*facts.notes, *notes),
+    )
+    run = _with_caches(run, events, sources, parts)
+    run = parts.part("who called what was compiled", run, _with_stacks, run, events, files.names, sources)
+    no_issues: Sequence[Finding] = ()
+    issues = parts.part("what torch.export found", no_issues, export_issues, events, files.names, sources)
+    return _summed_up(replace(run, sources=sources.table()), issues, parts)
+
+
+def _summed_up(run: Run, issues: Sequence[Finding], parts: Parts) -> Run:
+    """Add what to do first, the counts, and what could not be read."""
+    findings = (*findings_of(run, parts), *issues)
+    return replace(run, findings=findings, totals=totals_of(run), failures=parts.failures)
+
+
+def without_events(origin: Origin, started: float) -> Run:
+    """Return the minimal facts about a run."""
+    return Run(
         depyf=origin.depyf,
         torch=origin.torch,
         python=origin.python,
         origin=origin.origin,
         rank=origin.rank,
         command=tuple(origin.command),
-        started=begin,
-        functions=table,
-        compilations=tuple(compilations),
-        artifacts=tuple(linked_artifacts),
-        kernels=tuple(kernels),
-        breaks=breaks,
-        recompiles=_with_places(recompiles, table),
-        fallbacks=tuple(fallbacks),
-        cudagraph_skips=tuple(_cudagraph_skips(events, sources)),
-        phases=tuple(_phases(events, begin)),
-        notes=(*facts.notes, *noted.notes),
+        started=started,
+        launch=origin.launch,
     )
-    run = replace(run, sources=sources.table())
-    return replace(run, findings=findings_of(run), totals=totals_of(run))
+
+
+def _tied_to_lines(
+    made: Sequence[Artifact], events: Sequence[Event], facts: Facts, sources: Sources, parts: Parts
+) -> Tuple[Sequence[str], List[Artifact], List[Kernel]]:
+    """Return notes about lines that have moved, the artifacts with their links, and the kernels in them."""
+    provenance = parts.part("the lines of operations", facts.provenance, with_noted, made, events, facts.provenance)
+    noted = parts.part(
+        "lines that have moved", Anchored(dict(provenance)), anchored, made, provenance, from_cache(events), sources
+    )
+    transformed = {fact.artifact: fact for fact in facts.transformed}
+    return (noted.notes, *linked(made, noted, sources, transformed, parts))
+
+
+def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Parts) -> Run:
+    """Add what PyTorch's caches answered, and what became of CUDA graphs."""
+    nothing: Tuple[Tuple[CacheLookup, ...], Settings] = ((), ())
+    lookups, settings = parts.part("what PyTorch's caches answered", nothing, cache_lookups, events)
+    return replace(
+        run,
+        cudagraph_skips=parts.part("why CUDA graphs were skipped", (), _cudagraph_skips, events, sources),
+        cudagraph_rerecords=parts.part("why CUDA graphs were recorded again", (), _rerecords, events, sources),
+        cache_lookups=lookups,
+        cache_settings=settings,
+    )
+
+
+def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
+    """Add the callers of what was compiled, the calls of ``torch.compile``, and decisions about shapes. Their files
+    come after those of the run."""
+    called, sites = callers(events, names, sources), call_sites(events, sources)
+    compilations = tuple(
+        replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
+        for each in run.compilations
+    )
+    return replace(run, compilations=compilations, shapes=shape_events(events, names, sources))
 
 
 def _compilations(
-    known: Compilations, artifacts: Sequence[Artifact], facts: Facts, functions: Functions
+    known: Compilations, artifacts: Sequence[Artifact], facts: Facts, functions: Functions, parts: Parts
 ) -> List[Compilation]:
-    """The compilations that the events or the process know of, with the calls in their transformed code."""
-    texts = {artifact.id: artifact.text or "" for artifact in artifacts}
+    """Return the compilations in the events or in the process, with the calls in their transformed code."""
     transformed = {fact.compile_id: fact for fact in facts.transformed if fact.compile_id is not None}
+    ids = {fact.artifact for fact in transformed.values()}
+    texts = {artifact.id: artifact.content or "" for artifact in artifacts if artifact.id in ids}
     functions.of_compilations.update({number: fact.qualified_name for number, fact in transformed.items()})
+    functions.frames.update(_frames_without_code(known, facts))
     found: List[Compilation] = []
     for compile_id in dict.fromkeys([*known.ids(), *transformed]):
         fact = transformed.get(compile_id)
-        each = known.compilation(compile_id, fact, facts.graphs.get(compile_id))
+        bare, graph = Compilation(compile_id, None), facts.graphs.get(compile_id)
+        each = parts.part("a compilation", bare, known.compilation, compile_id, fact, graph)
         if fact is not None:
-            each = replace(each, calls=calls_in(texts.get(fact.artifact or "", ""), fact, functions))
+            text = texts.get(fact.artifact or "", "")
+            each = replace(each, calls=parts.part("calls of transformed code", (), calls_in, text, fact, functions))
         found.append(each)
     return found
 
 
+def _frames_without_code(known: Compilations, facts: Facts) -> Dict[str, str]:
+    """Return the frames of resume functions in which Dynamo found nothing to compile, by what stands for them in calls.
+    Of several that have all in common (both sides of a branch), none."""
+    called: Dict[Key, List[str]] = {}
+    for key, frame in (resume for fact in facts.transformed for resume in fact.resumes.values()):
+        if frame.startswith(UNCOMPILED) and frame not in called.setdefault(key, []):
+            called[key].append(frame)
+    with_code = {fact.compile_id for fact in facts.transformed}
+    compiled: Dict[Optional[Key], List[str]] = {}
+    for compile_id in known.ids() if called else ():
+        frame = compile_id.partition("/")[0]
+        if compile_id not in with_code and frame not in compiled.setdefault(known.key_of(compile_id), []):
+            compiled[known.key_of(compile_id)].append(frame)
+    both = ((frames, compiled.get(key, [])) for key, frames in called.items())
+    return {frames[0]: numbers[0] for frames, numbers in both if len(frames) == len(numbers) == 1}
+
+
 def _fallbacks(
-    facts: Facts, compilations: Sequence[Compilation], functions: Functions, sources: Sources
+    facts: Facts,
+    compilations: Sequence[Compilation],
+    breaks: Sequence[GraphBreak],
+    functions: Functions,
+    sources: Sources,
+    parts: Parts,
 ) -> Sequence[Fallback]:
+    what = "why a function runs as plain Python"
     if facts.fallbacks is None:
-        return list(_from_metrics(compilations))
-    return [_fallback(fact, functions, sources) for fact in facts.fallbacks]
+        return parts.part(what, [], _from_metrics, compilations, breaks, sources)
+    found = [parts.part(what, None, _fallback, fact, functions, sources) for fact in facts.fallbacks]
+    return [each for each in found if each is not None]
 
 
 def _mentioned(events: Sequence[Event]) -> List[str]:
-    """Full names of files that events mention, for those that only mention the last parts."""
+    """Return full names of files in events, for other events that only have the last parts."""
     found = (event.meta.get("co_filename") for event in events if isinstance(event.meta, Mapping))
     return [str(path) for path in found if path]
 
 
-def _cudagraph_skips(events: Sequence[Event], sources: Sources) -> Iterator[CudaGraphSkip]:
-    for each in skips(events):
-        place = None if each.place is None else sources.place(*each.place)
-        yield CudaGraphSkip(each.compile_id, each.reason, place, advice_for_cudagraphs(each.reason))
+def _cudagraph_skips(events: Sequence[Event], sources: Sources) -> Tuple[CudaGraphSkip, ...]:
+    return tuple(
+        CudaGraphSkip(
+            each.compile_id,
+            each.reason,
+            None if each.place is None else sources.place(*each.place),
+            advice_for_cudagraphs(each.reason),
+        )
+        for each in skips(events)
+    )
 
 
-def _with_places(recompiles: Sequence[Recompile], functions: Sequence[Function]) -> Tuple[Recompile, ...]:
-    """Each with the line that it is about: of its first guard, or else where the function begins."""
-    starts = [(each.source, each.first_line) for each in functions]
-    return tuple(replace(each, place=each.failed[0].place or starts[each.function]) for each in recompiles)
+def _rerecords(events: Sequence[Event], sources: Sources) -> Tuple[CudaGraphRerecord, ...]:
+    return tuple(
+        CudaGraphRerecord(
+            each.compile_id,
+            each.function,
+            each.mode,
+            each.reason,
+            each.times,
+            None if each.place is None else sources.place(*each.place),
+            advice_for_rerecords(each.reason),
+        )
+        for each in rerecords(events)
+    )
+
+
+def _with_places(
+    recompiles: Sequence[Recompile], functions: Sequence[Function], sources: Sources
+) -> Tuple[Recompile, ...]:
+    """Return the recompilations, each with its line: of its first guard, or else of the start of the function. The
+    user's lines come before those of libraries."""
+    found = []
+    for each in recompiles:
+        one, first = functions[each.function], each.failed[0]
+        places = [place for place in (first.place, *reversed(first.stack), (one.source, one.first_line)) if place]
+        found.append(replace(each, place=min(places, key=lambda place: sources.is_library(place[0]))))
+    return tuple(found)
 
 
 def _with_failures(compilations: Sequence[Compilation], recompiles: Sequence[Recompile]) -> List[Compilation]:
-    """How often the guards of each failed, counted by the recompilations after it if not known otherwise."""
+    """Return the compilations with the failures of their guards, counted by later recompilations if unknown."""
     failures = Counter(guard.entry for each in recompiles for guard in each.failed)
     return [
         each if each.guard_failures is not None else replace(each, guard_failures=failures.get(each.compile_id, 0))
@@ -131,36 +268,60 @@ def _with_failures(compilations: Sequence[Compilation], recompiles: Sequence[Rec
 
 def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fallback:
     return Fallback(
-        function=functions.index(*fact.function, fact.qualified_name),
+        function=functions.index(*fact.function, fact.qualified_name, fact.compile_id or ""),
         compile_id=fact.compile_id,
         cause=fact.cause,
         reason=fact.reason,
-        place=None if fact.place is None else sources.place(*fact.place),
+        place=_place(fact.place, fact.reason, sources),
         advice=fact.advice or advice_for_fallback(fact.cause, fact.reason),
     )
 
 
-def _from_metrics(compilations: Sequence[Compilation]) -> List[Fallback]:
+def _place(known: Optional[Tuple[str, int]], reason: str, sources: Sources) -> Optional[Place]:
+    """Return the user's line that a fallback is due to, if it is known."""
+    violated = violated_constraint(reason)
+    place = known if known is not None or violated is None else violated.place
+    return None if place is None else sources.place(*place)
+
+
+def _cause_in_metrics(metrics: Mapping[str, object], *, broken: bool, met: bool) -> str:
+    """Return why a compilation failed. ``broken``: for a graph break; ``met``: Dynamo reported it, as it does where it
+    goes on without the frame. With ``fullgraph=True`` it is an error of the program's."""
+    suppressed = metrics.get("config_suppress_errors")  # from PyTorch 2.6 on
+    if broken and (met or suppressed is not False):
+        return GRAPH_BREAK
+    if suppressed is None:
+        return "error while compiling"
+    return SUPPRESSED if suppressed else RAISED
+
+
+def _from_metrics(
+    compilations: Sequence[Compilation], breaks: Sequence[GraphBreak], sources: Sources
+) -> List[Fallback]:
+    met = {each.compile_id for each in breaks}
     found = []
     for each in compilations:
         if each.status not in ("failed", "skipped") or not each.metrics:
             continue
         kind = each.failure.split(":")[0]
         cause = (
-            "skipped"
+            SKIPPED
             if each.status == "skipped"
-            else "recompile limit reached"
+            else RAISED
+            if is_raised_limit(kind)
+            else LIMIT
             if "limit" in each.failure.split("\n")[0].lower()
-            else "graph break that Dynamo can't go on from"
-            if kind in ("Unsupported", "UserError")
-            else "error while compiling"
+            else _cause_in_metrics(
+                each.metrics, broken=kind in ("Unsupported", "UserError"), met=each.compile_id in met
+            )
         )
         reason = each.failure.partition(": ")[2] or each.failure
-        found.append(Fallback(each.function, each.compile_id, cause, reason, None, advice_for_fallback(cause, reason)))
+        place = _place(None, reason, sources)
+        found.append(Fallback(each.function, each.compile_id, cause, reason, place, advice_for_fallback(cause, reason)))
     return found
 
 
-def _phases(events: Sequence[Event], begin: float) -> List[Phase]:
+def _phases(events: Sequence[Event], begin: float) -> Tuple[Phase, ...]:
     found = spans([event for event in events if event.name == PHASE])
     backward: Dict[int, bool] = {}
     phases = []
@@ -168,4 +329,4 @@ def _phases(events: Sequence[Event], begin: float) -> List[Phase]:
         above = span.parent is not None and backward[span.parent]
         backward[index] = above or "bwd" in span.name or "backward" in span.name
         phases.append(Phase(span.compile_id, span.name, span.start - begin, span.seconds, backward[index], span.parent))
-    return phases
+    return tuple(phases)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
 from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.report.analysis.source_facts import source_facts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Function, Place
 from depyf.torch_trace.resume_names import resumed
+
+UNCOMPILED = "uncompiled "
+"""Begins what stands for the frame of a resume function that code calls, and of which there is no transformed code."""
 
 Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
@@ -44,13 +45,13 @@ class Functions:
         self.full_code: Dict[int, str] = {}
         self.of_compilations: Dict[str, str] = {}
         """The qualified name of the function of each compilation, by compile id, as far as known."""
+        self.frames: Dict[str, str] = {}
+        """Torch's numbers of frames without transformed code, by what stands for them in calls."""
 
     def index(self, name: str, path: str, first_line: int, qualified_name: str = "", frame: str = "") -> int:
-        """The number of a function. Its qualified name is looked up in the source where it is not given.
-
-        ``frame`` is torch's number of the frame (or its compile id): two branches of one ``if`` go on in two resume
-        functions, which have everything else in common. Where it is not known, the first one is meant.
-        """
+        """Return the number of a function. Its qualified name is looked up in the source if it is not given. ``frame``
+        is torch's number of the frame (or its compile id): two branches of one ``if`` continue in two resume functions,
+        which have everything else in common. Without it, the first one is returned."""
         key = (name, self._sources.full(path), first_line)
         qualified_name = qualified_name or self.of_compilations.get(frame, "")
         if qualified_name and qualified_name != name:
@@ -58,7 +59,7 @@ class Functions:
         if resumed(name) is None:
             shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
             return self._number((*key, qualified_name if shares else ""))
-        frame = frame.partition("/")[0] + frame.partition("#")[2]
+        frame = self.frames.get(frame) or frame.partition("/")[0] + frame.partition("#")[2]
         if not frame:
             same = next((number for line, number in self._named.get(key[:2], ()) if line == first_line), None)
             if same is not None:
@@ -87,11 +88,11 @@ class Functions:
     def _stars_of(self, path: str) -> Mapping[Tuple[str, int], Tuple[int, str, str]]:
         if path not in self._stars:
             text = self._sources.text(path)
-            self._stars[path] = {} if text is None else starred_parameters(text)
+            self._stars[path] = {} if text is None else source_facts(text).stars
         return self._stars[path]
 
     def table(self) -> Tuple[Function, ...]:
-        """All functions; one that is only known by its resume function is added."""
+        """Return all functions; one that is only known by its resume function is added."""
         for name, path, line, _ in list(self._numbers):
             self._resumed_by(name, path, line)
         keys = list(self._numbers)
@@ -120,7 +121,7 @@ class Functions:
         )
 
     def _resumed_by(self, name: str, path: str, line: int) -> Optional[int]:
-        """The number of the function that the one with this name goes on with."""
+        """Return the number of the function that the one with this name continues, ``None`` if there is none."""
         what = resumed(name)
         if what is None:
             return None
@@ -138,7 +139,7 @@ class Functions:
         return self._qualified.get(key) or self._definition(key)[0]
 
     def _definition(self, key: Key) -> Tuple[str, int]:
-        """The qualified name and the last line of a function, from its source."""
+        """Return the qualified name and the last line of a function, from its source."""
         name, path, first_line = key
         return self._of(path).get((name, first_line), (name, first_line))
 
@@ -154,47 +155,5 @@ class Functions:
     def _of(self, path: str) -> Mapping[Tuple[str, int], Tuple[str, int]]:
         if path not in self._definitions:
             text = self._sources.text(path)
-            self._definitions[path] = {} if text is None else definitions(text)
+            self._definitions[path] = {} if text is None else source_facts(text).definitions
         return self._definitions[path]
-
-
-def definitions(text: str) -> Dict[Tuple[str, int], Tuple[str, int]]:
-    """Qualified name and last line of every function in a source text, by name and first line (that of decorators)."""
-    try:
-        tree = parse(text)
-    except synchronous(SyntaxError, ValueError, RecursionError):
-        return {}
-    found: Dict[Tuple[str, int], Tuple[str, int]] = {}
-    todo: List[Tuple[ast.AST, str]] = [(tree, "")]
-    while todo:
-        node, prefix = todo.pop()
-        for child in ast.iter_child_nodes(node):
-            below = prefix
-            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
-                found[child.name, first] = (prefix + child.name, child.end_lineno or first)
-                below = f"{prefix}{child.name}.<locals>."
-            elif isinstance(child, ast.Lambda):
-                found.setdefault(("<lambda>", child.lineno), (prefix + "<lambda>", child.end_lineno or child.lineno))
-                below = f"{prefix}<lambda>.<locals>."
-            elif isinstance(child, ast.ClassDef):
-                below = f"{prefix}{child.name}."
-            todo.append((child, below))
-    return found
-
-
-def starred_parameters(text: str) -> Dict[Tuple[str, int], Tuple[int, str, str]]:
-    """Last line, and the names of the ``*`` and ``**`` parameters, of every function, by name and first line."""
-    try:
-        tree = parse(text)
-    except synchronous(SyntaxError, ValueError, RecursionError):
-        return {}
-    found: Dict[Tuple[str, int], Tuple[int, str, str]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-            decorators = [] if isinstance(node, ast.Lambda) else [each.lineno for each in node.decorator_list]
-            stars = (node.args.vararg, node.args.kwarg)
-            positional, keywords = ("" if each is None else each.arg for each in stars)
-            found[name, min([node.lineno, *decorators])] = (node.end_lineno or node.lineno, positional, keywords)
-    return found

@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Link, Place
+from depyf.report.model.run import Artifact, Link, Place
+from depyf.stored_text import identity_of
 from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.provenance import node_in
 
 _COMMENT = re_compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
 _DEFINITION = re_compile(r"^\s*(?:class|def)\b")
 
+_MOST_SHARED = 1 << 15
+"""Links; then those of earlier graphs are made again."""
+
 Stacks = Mapping[str, Tuple[Frame, ...]]
+
+Equal = Dict[Tuple[int, int, Tuple[Place, ...], str], Link]
+
+
+class LinkedGraphs:
+    """The links of all graphs of a run. Those of a text that comes again are not made again: layers that are compiled
+    one by one have the same graphs."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._equal: Equal = {}
+        self._of_texts: Dict[str, Tuple[int, Tuple[Link, ...]]] = {}
+
+    def links_of(
+        self,
+        graph: Artifact,
+        stacks: Stacks,
+        outer: Mapping[Tuple[str, int], Tuple[Frame, ...]],
+        moves: Optional[Mapping[Frame, Optional[Frame]]],
+    ) -> Tuple[Link, ...]:
+        """Return the links of a graph; the other arguments are those of ``graph_links``."""
+        text = None if stacks or outer or moves is not None else identity_of(graph.text)
+        learned, known = self._of_texts.get(text, (-1, ())) if text is not None else (-1, ())
+        if learned == self._sources.learned:
+            return known
+        learned = self._sources.learned
+        found = tuple(graph_links(graph.content or "", stacks, outer, self._sources, moves, self._equal))
+        if text is not None and learned == self._sources.learned:  # else the rest of a path has come to be known
+            self._of_texts[text] = learned, found
+        return found
 
 
 def graph_links(
@@ -23,29 +58,33 @@ def graph_links(
     outer: Mapping[Tuple[str, int], Tuple[Frame, ...]],
     sources: Sources,
     moves: Optional[Mapping[Frame, Optional[Frame]]] = None,
+    equal: Optional[Equal] = None,
 ) -> List[Link]:
-    """The links of the text of a graph, one for each node (with the comment above it, where there is one).
+    """Return the links of the text of a graph, one for each node (with the comment above it, where there is one).
 
     ``stacks`` are the whole stacks of nodes, by name. Where a node has none the comment counts, which names only the
-    innermost frame: ``outer`` has the whole stack of such a frame where it is the only one.
-    ``moves`` says where a frame in a comment is now (None: nobody knows), for a text that is out of a cache.
+    innermost frame: ``outer`` has the whole stack of such a frame where it is the only one. ``moves`` has the present
+    position of a frame in a comment (None: unknown), for a text that is out of a cache. Links that are in ``equal`` are
+    not made again: graphs of one function have many in common.
     """
+    equal = {} if equal is None else equal
+    if len(equal) > _MOST_SHARED:
+        equal.clear()
     found: List[Link] = []
     known: Dict[Tuple[Frame, ...], Tuple[Place, ...]] = {}  # many nodes have one stack
     comment: Optional[Tuple[Frame, ...]] = None
     first = 0
     for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            comment, first = None, 0
+        code = line.lstrip()
+        if code.startswith("#"):
+            match = _COMMENT.match(line)
+            if match is not None:
+                then = _frame(match)
+                now = then if moves is None else moves.get(then)
+                comment = None if now is None else outer.get((sources.full(now[0]), now[1]), (now,))
+                first = number
             continue
-        match = _COMMENT.match(line)
-        if match is not None:
-            then = _frame(match)
-            now = then if moves is None else moves.get(then)
-            comment = None if now is None else outer.get((sources.full(now[0]), now[1]), (now,))
-            first = number
-            continue
-        if _DEFINITION.match(line):
+        if not code or (code.startswith(("class", "def")) and _DEFINITION.match(line)):
             comment, first = None, 0
             continue
         node = node_in(line)
@@ -58,13 +97,14 @@ def graph_links(
             if len(places) == len(frames):  # else the rest of a path may come to be known
                 known[frames] = places
         if places:
-            found.append(Link(first or number, number, places, (node,)))
+            link = first or number, number, places, node
+            found.append(equal.get(link) or equal.setdefault(link, Link(*link[:3], (sys.intern(node),))))
         first = 0
     return found
 
 
 def comments(text: str) -> Iterator[Tuple[Frame, Optional[str]]]:
-    """The frames that the comments in the text of a graph name, with what their lines say."""
+    """Yield the frames in the comments in the text of a graph, with the text of their lines."""
     for match in filter(None, map(_COMMENT.match, text.splitlines())):
         yield _frame(match), match.group(4)
 
@@ -74,10 +114,10 @@ def _frame(comment: re.Match[str]) -> Frame:
 
 
 def whole_stacks(all_stacks: Iterator[Stacks], sources: Sources) -> Dict[Tuple[str, int], Tuple[Frame, ...]]:
-    """The stack of each innermost frame (by file and line) that has one stack only."""
+    """Return the stack of each innermost frame (by file and line) that has only one."""
     found: Dict[Tuple[str, int], Optional[Tuple[Frame, ...]]] = {}
     for stacks in all_stacks:
-        for frames in stacks.values():
+        for frames in {id(frames): frames for frames in stacks.values()}.values():  # many nodes have one stack
             if frames:
                 innermost = (sources.full(frames[-1][0]), frames[-1][1])
                 known = found.setdefault(innermost, frames)
@@ -87,7 +127,7 @@ def whole_stacks(all_stacks: Iterator[Stacks], sources: Sources) -> Dict[Tuple[s
 
 
 def places_of_names(links: Sequence[Link]) -> Dict[str, Tuple[Place, ...]]:
-    """The places of each name that the links of a graph have."""
+    """Return the places of each name that the links of a graph have."""
     found: Dict[str, Tuple[Place, ...]] = {}
     for link in links:
         for name in link.names:
@@ -96,5 +136,5 @@ def places_of_names(links: Sequence[Link]) -> Dict[str, Tuple[Place, ...]]:
 
 
 def union(many: Sequence[Sequence[Place]]) -> Tuple[Place, ...]:
-    """All places, each once, in their order."""
+    """Return all places, each once, in their order."""
     return tuple(dict.fromkeys(place for places in many for place in places))

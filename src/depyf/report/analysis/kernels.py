@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 from depyf.report.analysis.facts import KernelFact, Provenance
 from depyf.report.analysis.graph_links import union
+from depyf.report.analysis.launches import launch_of
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Kernel, Link, Place
 
@@ -66,12 +67,11 @@ class _Module:
 def kernels_of(
     artifact: Artifact, known: Optional[Provenance], places_of_node: NodePlaces, sources: Sources
 ) -> Tuple[List[Kernel], List[Link]]:
-    """The kernels of a generated module and the links of its lines.
-
-    ``known`` is what the process that generated it knows more: what each launch computes, and where torch says that its
-    lines come from.
-    """
-    module = _read(artifact.text or "")
+    """Return the kernels of a generated module and the links of its lines. ``known`` has further facts of the process
+    that generated it: what each launch computes, and torch's origins of its lines."""
+    text = artifact.content or ""
+    module = _read(text)
+    code = text.splitlines()
     facts = _by_name(known.kernels if known else ())
     lines = _LinePlaces(known, sources)
     kernels: Dict[str, Kernel] = {}
@@ -107,6 +107,8 @@ def kernels_of(
     for name, (first, last) in module.definitions.items():
         kernel = kernels.get(name) or Kernel(artifact.id, name, artifact.compile_id, artifact.backward)
         kernels[name] = kernel = replace(kernel, first=first, last=last)
+        launched = launch_of(code[first - 1 : last], [code[line - 1] for line in kernel.calls])
+        kernels[name] = kernel = replace(kernel, launch=launched)
         links.append(Link(first, last, kernel.places, (name, *kernel.nodes)))
     order = [*kernels.values(), *found]
     order.sort(key=lambda kernel: kernel.calls[:1] or (kernel.first,))
@@ -114,9 +116,8 @@ def kernels_of(
 
 
 def _reported(module: _Module, launch: _Launch, *, first: bool) -> _Nodes:
-    """The nodes that comments name for a launch: above the kernel for its first one, where they are of the lowered
-    graph, and else above the launch itself.
-    """
+    """Return the nodes that comments name for a launch. For the first launch these are the comments above the kernel,
+    if they are of the lowered graph; else those above the launch."""
     above = module.nodes.get(launch.name, _Nodes())
     if launch.nodes.names and not (first and above.names and not above.source):
         return launch.nodes
@@ -133,7 +134,7 @@ def _joined(kernel: Kernel, other: Kernel) -> Kernel:
 
 
 def _by_name(facts: Sequence[KernelFact]) -> Dict[str, List[KernelFact]]:
-    """What is known of the launches of each kernel, in their order."""
+    """Return what is known of the launches of each kernel, in their order."""
     found: Dict[str, List[KernelFact]] = {}
     for fact in facts:
         found.setdefault(_short(fact.name), []).append(fact)
@@ -146,12 +147,12 @@ def _next(facts: Dict[str, List[KernelFact]], name: str) -> Optional[KernelFact]
 
 
 def _short(name: str) -> str:
-    """Torch calls one extern kernel ``torch.ops.aten.sort.stable`` in the code and ``aten.sort.stable`` elsewhere."""
+    """Return a short name: torch has ``torch.ops.aten.sort.stable`` in the code and ``aten.sort.stable`` elsewhere."""
     return name[len("torch.ops.") :] if name.startswith("torch.ops.") else name
 
 
 class _LinePlaces:
-    """Where torch says that a line of the module comes from: of the last line before it of which it says something."""
+    """Torch's origin of a line of the module: that of the last line at or before it that has one."""
 
     def __init__(self, known: Optional[Provenance], sources: Sources) -> None:
         entries = sorted(known.lines, key=lambda entry: entry.line) if known else []
@@ -205,7 +206,7 @@ def _launch(line: str, number: int, module: _Module, comment: Sequence[str]) -> 
 
 
 def _end_of_definition(lines: Sequence[str], start: int) -> int:
-    """The index of the last line of a definition whose code is a string over several lines."""
+    """Return the index of the last line of a definition whose code is a string over several lines."""
     if lines[start].count("'''") != 1:
         return start
     for index in range(start + 1, len(lines)):
@@ -215,7 +216,7 @@ def _end_of_definition(lines: Sequence[str], start: int) -> int:
 
 
 def _nodes_in(comment: Sequence[str]) -> _Nodes:
-    """The graph nodes that comments name: those of the graph that was lowered, where they are listed."""
+    """Return the graph nodes that comments name: those of the graph that was lowered, if they are listed."""
     fragment = [match.group(1) for match in map(_FRAGMENT.match, comment) if match is not None]
     if fragment:
         return _Nodes(tuple(dict.fromkeys(fragment)))

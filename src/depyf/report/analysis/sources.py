@@ -40,7 +40,8 @@ def read_named_source(path: str) -> Optional[str]:
         return None
     try:
         with open_regular(path) as file:
-            content = file.read(_LARGEST_SOURCE + 1)
+            size = os.fstat(file.fileno()).st_size  # as much is allocated before anything is read
+            content = file.read(min(size, _LARGEST_SOURCE) + 1)
         encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
         text = content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except synchronous(OSError, SyntaxError, ValueError, LookupError):
@@ -71,21 +72,26 @@ class Sources:
         """The numbers of files whose whole name is known, by the name as it was given."""
         self._texts: Dict[str, Optional[str]] = {}
         self._libraries: Dict[int, bool] = {}
+        self._unknown: Dict[str, int] = {}
+        """Paths whose whole name is not known, and how many names were known then."""
+        self.learned = 0
+        """Grows with each name that comes to be known."""
         for path in known:
             if _is_file(path):
                 self._learn(_normal(path))
 
     def index(self, path: str) -> int:
-        """The number of a file."""
+        """Return the number of a file."""
         path = self.full(path)
         number = self._numbers.get(path)
         if number is None:
             number = self._numbers[path] = len(self._numbers)
+            self.learned += 1
             self._numbered.setdefault(_last_part(path), []).append(path)
         return number
 
     def place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
-        """A place; None where the path is no file of a program or the line is not known."""
+        """Return a place, ``None`` if the path is not a file of a program or the line is not known."""
         if not path or not line:
             return None
         number = self._placed.get(path)
@@ -98,39 +104,45 @@ class Sources:
         return number, int(line)
 
     def known_place(self, path: Optional[str], line: Optional[int]) -> Optional[Place]:
-        """Like ``place``, for paths that may be cut off on the left: None where nobody knows the rest."""
+        """Return the place of a path that may be cut off on the left, ``None`` if the rest is unknown."""
         if not path or (not os.path.isabs(self.full(path)) and self.full(path) not in self._numbers):
             return None
         return self.place(path, line)
 
     def places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
-        """The places of the frames of a stack."""
-        found = (self.place(path, line) for path, line, _ in frames)
+        """Return the places of the frames of a stack, without those of ``depyf run`` and of transformed code, which
+        are not the program's."""
+        kept = (each for each in frames if not (is_own(each[0]) or file_names.is_dumped_code(_last_part(each[0]))))
+        found = (self.place(path, line) for path, line, _ in kept)
         return tuple(place for place in found if place is not None)
 
     def full(self, path: str) -> str:
-        """The full name of a file, as far as it can be known."""
+        """Return the full name of a file, as far as it is known."""
         if path in self._full:
             return self._full[path]
+        if self._unknown.get(path) == self.learned:
+            return path
         found = self._found(path)
-        if found != path or _is_whole(path):  # else its whole name may come to be known later
+        if found != path or _is_whole(path):
             self._full[path] = found
             self._learn(found)
+        else:  # its whole name may come to be known with another one
+            self._unknown[path] = self.learned
         return found
 
     def text(self, path: str) -> Optional[str]:
-        """The text of that file; None where it can't be read."""
+        """Return the text of that file, ``None`` if it can't be read."""
         path = self.full(path)
         if path not in self._texts:
             self._texts[path] = self._read(path)
         return self._texts[path]
 
     def table(self) -> Tuple[Source, ...]:
-        """All files that have a number, with their texts."""
+        """Return all files that have a number, with their texts."""
         return tuple(Source(path, self.text(path), is_library(path)) for path in self._numbers)
 
     def is_library(self, index: int) -> bool:
-        """Whether the file with that number is installed."""
+        """Return whether the file with that number is installed."""
         if index not in self._libraries:
             self._libraries[index] = is_library(next(itertools.islice(self._numbers, index, None)))
         return self._libraries[index]
@@ -147,6 +159,7 @@ class Sources:
         return next((each for each in known if each.replace(os.sep, "/").endswith(ending)), path)
 
     def _learn(self, path: str) -> None:
+        self.learned += 1
         self._known.setdefault(_last_part(path), {}).setdefault(path)
 
 
@@ -161,7 +174,7 @@ def _standard_library() -> str:
 
 @functools.lru_cache(maxsize=10_000)
 def is_library(path: str) -> bool:
-    """Whether the file is not the user's own: installed, of depyf (which runs programs), or dumped (and run from)."""
+    """Return whether the file is not the user's own: installed, of depyf (which runs programs), or dumped."""
     slashed = path.replace(os.sep, "/")
     return (
         any(each in slashed for each in _INSTALLED)
@@ -169,7 +182,7 @@ def is_library(path: str) -> bool:
         or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
         or path.startswith("<frozen")
         or is_own(path)
-        or file_names.is_dumped_code(slashed.rpartition("/")[2])
+        or file_names.is_dumped_code(_last_part(path))
     )
 
 
@@ -183,5 +196,5 @@ def _normal(path: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _is_file(path: str) -> bool:
-    """Whether it may be a file of a program: notebooks' cells are; code without source, and the compiler, are not."""
+    """Return whether it may be a file of a program: cells of notebooks may; code without source may not."""
     return bool(path) and (not path.startswith("<") or path.startswith("<ipython")) and not _COMPILER.search(path)

@@ -7,21 +7,43 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.happening import counted
 from depyf.lazy_pattern import re_compile
+from depyf.messages import listed
 from depyf.quick_dataclass import dataclass
+from depyf.report.diff.comparison_of_caches import compared_lookups
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
 from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, name_of, without_line
-from depyf.report.model.counts import counts_of, distinct_breaks, lost
+from depyf.report.model.counts import (
+    GRAPH_BREAK,
+    RAISED,
+    Counts,
+    added,
+    counts_by_function,
+    counts_of,
+    distinct_breaks,
+    lost,
+    raised,
+    status_in_words,
+)
+from depyf.report.model.headline import many
 from depyf.report.model.phases import phase_totals
-from depyf.report.model.run import Compilation
+from depyf.report.model.run import Compilation, Fallback
 from depyf.torch_trace.breaks import title_line
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
 """What was compared (a stage, a kernel), and the lines of a unified diff."""
 
+
+_WORSE_WHEN_MORE = {
+    "graph breaks": "graph break",
+    "recompilations": "recompilation",
+    "fallbacks to eager": "fallback to eager",
+    "graphs": "graph",
+}
+"""The counts of which more are worse, with what one is called."""
 
 _OF_A_BREAK = re_compile(r"(?:Unsupported|UserError): ")
 """The class of Dynamo's exceptions for graph breaks, with which a dump quotes those of ``fullgraph=True``."""
@@ -43,7 +65,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared."""
+    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared.
+
+    ``functions`` are the counts of each of the user's functions by name, None where it was not compiled. ``caches`` say
+    what PyTorch's caches answered differently, and why: that is no change.
+    """
 
     before: str
     after: str
@@ -51,6 +77,8 @@ class Comparison:
     counts: Mapping[str, Tuple[int, int]]
     times: Mapping[str, Tuple[float, float]]
     notes: Tuple[str, ...] = ()
+    functions: Mapping[str, Tuple[Optional[Counts], Optional[Counts]]] = field(default_factory=dict)
+    caches: Tuple[str, ...] = ()
 
     @property
     def same(self) -> bool:
@@ -58,14 +86,12 @@ class Comparison:
 
     def worse(self) -> List[str]:
         """Return what got worse, in words: more graph breaks, recompilations, fallbacks or graphs, or none at all.
-
-        Raises ``ValueError`` where one side can't know these numbers.
-        """
+        Raises ``ValueError`` if one side lacks these numbers."""
         if "graph breaks" not in self.counts:
             raise ValueError("what got worse is not known: " + "; ".join(self.notes))
         found = [
-            f"{self.counts[name][1]} {name}, {self.counts[name][0]} before"
-            for name in ("graph breaks", "recompilations", "fallbacks to eager", "graphs")
+            f"{many(self.counts[name][1], one, name)}, {self.counts[name][0]} before"
+            for name, one in _WORSE_WHEN_MORE.items()
             if self.counts[name][1] > self.counts[name][0]
         ]
         before, after = self.counts["graphs"]
@@ -73,7 +99,7 @@ class Comparison:
 
 
 def compare(before: Side, after: Side) -> Comparison:
-    """Return what changed between two runs; facts that only one of them can know are not compared."""
+    """Return what changed between two runs; facts that only one of them can have are not compared."""
     unlogged = _unlogged(before, after) + _unlogged(after, before)
     before, after = aligned(_as_logged(before, after), _as_logged(after, before))
     matched = _matched(before, after)
@@ -88,10 +114,10 @@ def compare(before: Side, after: Side) -> Comparison:
             if diffs
         ),
         *(
-            Change("kernel", f"{_title(key, number)}: {text}", diffs=diffs)
+            Change("kernel", f"{_title(key, number)}: {title}", text, diffs=diffs)
             for key, number, one, other in matched
-            for text, diffs in [changed_kernels(before, one, after, other)]
-            if text
+            for title, text, diffs in [changed_kernels(before, one, after, other)]
+            if title
         ),
     ]
     notes = tuple(
@@ -101,7 +127,27 @@ def compare(before: Side, after: Side) -> Comparison:
     )
     if unlogged:
         notes += (f"not compared: {counted(unlogged, 'fallback')} of frames that torch's trace does not log",)
-    return Comparison(before.name, after.name, tuple(changes), _counts(before, after), _times(before, after), notes)
+    notes += tuple(
+        f"{before.function_at(index)[0]} was in {before.file_name(before.run.functions[index].source)} and is in {file}"
+        for index, file in before.moved.items()
+    )
+    counts, times = _counts(before, after), _times(before, after)
+    caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
+    return Comparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
+
+
+def _by_root(before: Side, after: Side) -> Dict[str, Tuple[Optional[Counts], Optional[Counts]]]:
+    """Return the counts of the user's functions in both runs, without functions in which nothing was compiled.
+
+    Functions of one name are counted together: lambdas, or files of one name in several folders.
+    """
+    found: Dict[str, List[Optional[Counts]]] = {}
+    for at, side in enumerate((before, after)):
+        for root, counts in counts_by_function(side.run).items():
+            if counts.compilations or counts.fallbacks:
+                both = found.setdefault(name_of(side.function_at(root)), [None, None])
+                both[at] = added(both[at] or Counts(), counts)
+    return {name: (one, other) for name, (one, other) in found.items()}
 
 
 def _unlogged(side: Side, other: Side) -> int:
@@ -112,10 +158,8 @@ def _unlogged(side: Side, other: Side) -> int:
 
 
 def _as_logged(side: Side, other: Side) -> Side:
-    """Return ``side`` without these.
-
-    Torch's trace logs what has a compile id. Dynamo gives up some frames before it makes one (generators).
-    """
+    """Return ``side`` without the fallbacks that a log can't have. Torch's trace logs what has a compile id. Dynamo
+    skips some frames before it makes one (generators)."""
     if side.is_log or not other.is_log:
         return side
     logged = tuple(each for each in side.run.fallbacks if each.compile_id is not None)
@@ -123,11 +167,12 @@ def _as_logged(side: Side, other: Side) -> Side:
 
 
 def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[Change]:
-    """What torch's trace says, and files alone do not."""
+    """Return the changes that are in torch's trace, but not in files alone."""
     return [
         *_texts(before, after, "break", "Graph break", _breaks),
         *_recompiles(before, after),
-        *_texts(before, after, "fallback", "Runs as plain Python", _fallbacks),
+        *_texts(before, after, "fallback", "Runs as plain Python", lambda side: _fallbacks(side, lost(side.run))),
+        *_texts(before, after, "failure", "Failed to compile", lambda side: _fallbacks(side, raised(side.run))),
         *_failures(matched),
     ]
 
@@ -136,7 +181,7 @@ Pair = Tuple[FunctionKey, int, Compilation, Compilation]
 
 
 def _matched(before: Side, after: Side) -> List[Pair]:
-    """The compilations that are the same one of the same function, with its number from 0."""
+    """Return the pairs of compilations of one function with the same number from 0."""
     then, now = _by_function(before), _by_function(after)
     return [
         (key, number, one, other)
@@ -154,16 +199,23 @@ def _by_function(side: Side) -> Dict[FunctionKey, List[Compilation]]:
 
 
 def _functions(before: Side, after: Side) -> List[Change]:
-    """Functions that are compiled in one run only. Resume functions follow from graph breaks, which are shown."""
+    """Return functions that are compiled in one run only. Resume functions follow from graph breaks. What a caller's
+    graph has instead is compiled as well."""
     then, now = _by_function(before), _by_function(after)
-    new = [key for key in now if key not in then]
-    gone = [key for key in then if key not in now]
     return [
-        *(Change("function", f"Compiled now: {name_of(key)}") for key in new if _worth_reporting(after, now[key])),
         *(
-            Change("function", f"No longer compiled: {name_of(key)}")
-            for key in gone
-            if _worth_reporting(before, then[key])
+            Change("function", f"{'Compiled on its own' if before.in_a_graph(key) else 'Compiled'} now: {name_of(key)}")
+            for key in now
+            if key not in then and _worth_reporting(after, now[key])
+        ),
+        *(
+            Change(
+                "function",
+                f"{'Part of the graph of a caller now' if after.in_a_graph(key) else 'No longer compiled'}: "
+                f"{name_of(key)}",
+            )
+            for key in then
+            if key not in now and _worth_reporting(before, then[key])
         ),
     ]
 
@@ -179,7 +231,7 @@ Details = Dict[Tuple[str, str], str]
 def _texts(
     before: Side, after: Side, kind: str, what: str, find: Callable[[Side], List[Tuple[Tuple[str, str], str]]]
 ) -> List[Change]:
-    """What was added and removed, counted: the same break may be in several compilations."""
+    """Return what was added and removed, counted: the same break may be in several compilations."""
     then, now = find(before), find(after)
     numbers_then, numbers_now = Counter(key for key, _ in then), Counter(key for key, _ in now)
     details: Details = {**dict(then), **dict(now)}
@@ -198,27 +250,27 @@ def _texts(
 
 def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
     return [
-        ((without_line(side.function_of_id(each.compile_id))[0], title_line(each.reason)), side.place(each.place))
+        ((side.root_of_id(each.compile_id)[0], title_line(each.reason)), side.place(each.place))
         for each in distinct_breaks(side.run.breaks)
     ]
 
 
-def _fallbacks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
-    """What a dump knows of a fallback and a log does not (whether the error was raised, the value of the limit) is not
-    compared.
-    """
+def _fallbacks(side: Side, which: Sequence[Fallback]) -> List[Tuple[Tuple[str, str], str]]:
+    """Return the fallbacks without the facts that a dump has and a log lacks (whether it was raised, the limit's
+    value)."""
     found = []
-    for each in lost(side.run):
+    for each in which:
         cause = each.cause.partition(",")[0]
         is_break, text = _OF_A_BREAK.match(each.reason), _OF_A_BREAK.sub("", each.reason)
-        cause = "graph break that Dynamo can't go on from" if is_break else cause
+        cause = GRAPH_BREAK if is_break and each.cause != RAISED else cause
         reason = "" if "limit" in cause else f": {title_line(text).rpartition('Error: ')[2]}"
-        found.append(((without_line(side.function_at(each.function))[0], f"{cause}{reason}"), side.place(each.place)))
+        found.append(((side.root_of(each.function)[0], f"{cause}{reason}"), side.place(each.place)))
     return found
 
 
 def _recompiles(before: Side, after: Side) -> List[Change]:
-    """Functions that are compiled more often or less often than before, with the guards that failed."""
+    """Return functions that are compiled more often or less often than before, with the guards that failed. Resume
+    functions count as the function that they continue: a removed graph break removes their recompilations."""
     then, now = _reasons(before), _reasons(after)
     changes = []
     for key in dict.fromkeys([*then, *now]):
@@ -238,8 +290,8 @@ def _recompiles(before: Side, after: Side) -> List[Change]:
 def _reasons(side: Side) -> Dict[FunctionKey, List[str]]:
     found: Dict[FunctionKey, List[str]] = {}
     for each in side.run.recompiles:
-        words = "; ".join(failed.words or failed.text for failed in each.failed)
-        found.setdefault(without_line(side.function_at(each.function)), []).append(f"{each.compile_id}: {words}")
+        words = next((failed.words or failed.text for failed in each.failed), "")
+        found.setdefault(side.root_of(each.function), []).append(f"{each.compile_id}: {words}")
     return found
 
 
@@ -247,7 +299,7 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
     return [
         Change(
             "failure",
-            f"{_title(key, number)}: {one.status} before, {other.status} now",
+            f"{_title(key, number)}: {status_in_words(one)} before, {status_in_words(other)} now",
             title_line(other.failure or one.failure),
         )
         for key, number, one, other in matched
@@ -256,7 +308,7 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
 
 
 def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
-    """The counts of both, without those that one of them can't know."""
+    """Return the counts of both, without those that one of them lacks."""
 
     def of(side: Side) -> Dict[str, int]:
         counts = counts_of(side.run)
@@ -286,30 +338,4 @@ def _title(key: FunctionKey, number: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") + " changed"
-
-
-def as_differences(comparison: Comparison) -> List[Dict[str, Any]]:
-    """The same for the page, which shows both runs, and this as one of its views."""
-    headline = {
-        "title": "The same was compiled" if comparison.same else "In numbers",
-        "text": "",
-        "ranks": {
-            comparison.before: _numbers(comparison, 0),
-            comparison.after: _numbers(comparison, 1),
-        },
-        "place": None,
-    }
-    return [headline, *(_as_difference(comparison, change) for change in comparison.changes)]
-
-
-def _as_difference(comparison: Comparison, change: Change) -> Dict[str, Any]:
-    sides = {comparison.before: change.before, comparison.after: change.after}
-    ranks = {name: text for name, text in sides.items() if text} if change.before or change.after else {}
-    ranks.update({name: "\n".join(lines) for name, lines in change.diffs})
-    return {"title": change.title, "text": change.text, "ranks": ranks, "place": None}
-
-
-def _numbers(comparison: Comparison, side: int) -> str:
-    counts = [f"{name:<22}{numbers[side]}" for name, numbers in comparison.counts.items()]
-    return "\n".join([*counts, *(f"{name:<22}{times[side]:.2f} s" for name, times in comparison.times.items())])
+    return f"{listed(names, 4)} changed"

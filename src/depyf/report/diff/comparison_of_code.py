@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
+from depyf.messages import listed
 from depyf.report.diff.graph_text import plain_graph
 from depyf.report.diff.matching import Side
 from depyf.report.diff.unified import unified
 from depyf.report.model.run import Artifact, Compilation, Kernel
+from depyf.torch_trace.stages import Stage
 
 Diffs = Tuple[Tuple[str, Tuple[str, ...]], ...]
+
+_LAUNCHES = 4
 
 StageKey = Tuple[str, int]
 """The stage, and which of its graphs."""
 
 
 def changed_graphs(before: Side, one: Compilation, after: Side, other: Compilation) -> Diffs:
-    """The stages that both have and whose graphs are not the same, from Dynamo down, with the changes.
-
-    Where lines stand in the user's files, and comments, do not count.
-    """
+    """Return the stages of both runs whose graphs differ, the captured graph first, then from Dynamo down, with the
+    changes. Line numbers of the user's files, and comments, do not count."""
     then, now = _graphs(before, one.compile_id), _graphs(after, other.compile_id)
     found = []
-    for key in then:
+    for key in sorted(then, key=lambda each: each[0] != Stage.CAPTURED.value):
         texts = _text(before, then[key]), _text(after, now.get(key))
         if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
             name = key[0] + (f" {key[1]}" if key[1] else "")
@@ -44,8 +46,9 @@ def _text(side: Side, artifact: Optional[Artifact]) -> Optional[str]:
     return None if text is None else plain_graph(text)
 
 
-def changed_kernels(before: Side, one: Compilation, after: Side, other: Compilation) -> Tuple[str, Diffs]:
-    """In words which kernels are new, gone or other, and the changes; empty when none are."""
+def changed_kernels(before: Side, one: Compilation, after: Side, other: Compilation) -> Tuple[str, str, Diffs]:
+    """Return words for kernels that are new, removed or changed, a line for each that is launched in another way, and
+    the changes; all empty if there are none."""
     then, now = _kernels(before, one.compile_id), _kernels(after, other.compile_id)
     new = [name for name in now if name not in then]
     gone = [name for name in then if name not in now]
@@ -54,15 +57,37 @@ def changed_kernels(before: Side, one: Compilation, after: Side, other: Compilat
         for name in then
         if name in now and then[name] != now[name]
     )
+    launches = _changed_launches(before, one, after, other)
     words: List[str] = []
     for names, what in ((new, "new"), (gone, "gone"), ([name for name, _ in diffs], "changed")):
         if names:
-            words.append(f"{what}: {', '.join(names)}")
-    return (f"kernels {'; '.join(words)}" if words else ""), diffs
+            words.append(f"{what}: {listed(names, 4)}")
+    lines = [f"launch of {name}: {text}" for name, text in launches[:_LAUNCHES]]
+    if len(launches) > _LAUNCHES:
+        lines.append(f"launches of {len(launches) - _LAUNCHES} more")
+    if launches and not words:
+        words.append("launched in another way")
+    return (f"kernels {'; '.join(words)}" if words else ""), "\n".join(lines), diffs
+
+
+def _changed_launches(before: Side, one: Compilation, after: Side, other: Compilation) -> List[Tuple[str, str]]:
+    """Return the kernels of both runs that are launched in another way, each with what is different."""
+    then, now = _launches(before, one.compile_id), _launches(after, other.compile_id)
+    found = []
+    for name in then:
+        both = then[name], now.get(name, {})
+        names = [fact for fact in both[0] if fact in both[1] and both[0][fact] != both[1][fact]]
+        if names:
+            found.append((name, ", ".join(f"{fact} {both[0][fact]} before, {both[1][fact]} now" for fact in names)))
+    return found
+
+
+def _launches(side: Side, compile_id: str) -> Dict[str, Mapping[str, str]]:
+    return {_name(each): each.launch for each in side.run.kernels if each.compile_id == compile_id and each.launch}
 
 
 def _kernels(side: Side, compile_id: str) -> Dict[str, str]:
-    """The code of each kernel by its name, and how often each kernel of a library is called."""
+    """Return the code of each kernel by its name, and how often each kernel of a library is called."""
     texts = {artifact.id: (side.text_of(artifact) or "").splitlines() for artifact in side.stages(compile_id)}
     found: Dict[str, str] = {}
     for kernel in side.run.kernels:
@@ -76,7 +101,7 @@ def _name(kernel: Kernel) -> str:
 
 
 def _code(kernel: Kernel, lines: List[str]) -> str:
-    """Without comments and ``#include`` lines: they name places of this machine and of the user's files."""
+    """Return code without comments and ``#include`` lines: they name places of this machine and of the user's files."""
     if not kernel.first:
         return f"called {len(kernel.calls)} times"
     code = lines[kernel.first - 1 : kernel.last]

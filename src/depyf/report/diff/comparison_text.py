@@ -10,12 +10,14 @@ _LINES_OF_A_DIFF = 30
 
 
 def comparison_lines(comparison: Comparison, longest_diff: int = _LINES_OF_A_DIFF) -> List[str]:
-    """The numbers of both runs beside each other, then every change; long diffs are cut, which is said."""
+    """Return the numbers of both runs beside each other, then every change; long diffs are cut, with a note."""
     names = (_short(comparison.before), _short(comparison.after))
-    lines = [f"{'':<24}{names[0]:>18}{names[1]:>18}"]
-    lines += [f"{name:<24}{one:>18}{other:>18}" for name, (one, other) in comparison.counts.items()]
-    lines += [f"{name[:23]:<24}{one:>16.2f} s{other:>16.2f} s" for name, (one, other) in comparison.times.items()]
+    width = max(23, *(len(name) for name in (*comparison.counts, *comparison.times))) + 1
+    lines = [f"{'':<{width}}{names[0]:>18}{names[1]:>18}"]
+    lines += [f"{name:<{width}}{one:>18}{other:>18}" for name, (one, other) in comparison.counts.items()]
+    lines += [f"{name:<{width}}{one:>16.2f} s{other:>16.2f} s" for name, (one, other) in comparison.times.items()]
     lines += [f"note: {note}" for note in comparison.notes]
+    lines += [f"cache of {each}" for each in comparison.caches]
     if comparison.same:
         return [*lines, "", "the same was compiled"]
     for change in comparison.changes:

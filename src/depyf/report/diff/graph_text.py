@@ -50,7 +50,7 @@ def _joined(lines: List[str]) -> List[str]:
 
 
 def _closed(match: Match[str]) -> str:
-    """The end of a display without its last comma, which only a tuple of one needs."""
+    """Return the end of a display without its last comma, which only a tuple of one needs."""
     return match.group(0) if match.group(1) and match.group(2) == ")" else match.group(2)
 
 

@@ -7,7 +7,7 @@ from typing import List
 
 
 def unified(before: str, after: str, name_before: str = "before", name_after: str = "after") -> List[str]:
-    """The lines of a unified diff; empty when the texts are the same."""
+    """Return the lines of a unified diff; empty when the texts are the same."""
     return list(
         difflib.unified_diff(before.splitlines(), after.splitlines(), name_before, name_after, lineterm="", n=2)
     )

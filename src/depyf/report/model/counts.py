@@ -7,10 +7,18 @@ import math
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from depyf.quick_dataclass import dataclass
-from depyf.report.model.run import Fallback, GraphBreak, Run
+from depyf.report.model.run import Compilation, Fallback, GraphBreak, Run
 
 SKIPPED = "skipped"
 """The cause of fallbacks that cost nothing: Dynamo found nothing to compile in the frame."""
+
+GRAPH_BREAK = "graph break that Dynamo can't go on from"
+LIMIT = "recompile limit reached"
+SUPPRESSED = "error while compiling, suppressed"
+"""The causes of the other fallbacks."""
+
+RAISED = "error while compiling, raised into the program"
+"""The cause of what is no fallback: the call did not run at all, and the program got the error."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ def counts_of(run: Run) -> Counts:
         graph_breaks_met=len(run.breaks),
         recompilations=len(run.recompiles),
         fallbacks=len(fallbacks),
-        skipped=len(run.fallbacks) - len(fallbacks),
+        skipped=sum(each.cause == SKIPPED for each in run.fallbacks),
         failed=sum(each.status == "failed" for each in run.compilations),
         kernels=len(generated),
         library_kernels=len(run.kernels) - len(generated),
@@ -68,9 +76,20 @@ def counts_of(run: Run) -> Counts:
     )
 
 
+def status_in_words(one: Compilation) -> str:
+    """Return what the status of a compilation is called; the page has the same words."""
+    return "no graph" if one.status == "empty" else one.status
+
+
 def _total(seconds: Iterable[Optional[float]]) -> float:
     """Add up the times that are known, and are numbers."""
     return sum(each for each in seconds if each is not None and math.isfinite(each))
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Return the sums of both."""
+    names = [each.name for each in dataclasses.fields(Counts)]
+    return Counts(**{name: getattr(one, name) + getattr(other, name) for name in names})
 
 
 def counts_by_function(run: Run) -> Dict[int, Counts]:
@@ -78,7 +97,7 @@ def counts_by_function(run: Run) -> Dict[int, Counts]:
     return {root: counts_of(part) for root, part in parts_by_function(run).items()}
 
 
-_BY_COMPILE_ID = ("breaks", "kernels", "cudagraph_skips", "artifacts")
+_BY_COMPILE_ID = ("breaks", "kernels", "cudagraph_skips", "cudagraph_rerecords", "cache_lookups", "artifacts")
 _BY_FUNCTION = ("compilations", "recompiles", "fallbacks")
 
 
@@ -105,8 +124,14 @@ def parts_by_function(run: Run) -> Dict[int, Run]:
 
 
 def lost(run: Run) -> List[Fallback]:
-    """Return the fallbacks, without frames that Dynamo skips as there is nothing to compile."""
-    return [each for each in run.fallbacks if each.cause != SKIPPED]
+    """Return the fallbacks, without frames that Dynamo skips as there is nothing to compile, and without errors that
+    the program got: their calls did not run."""
+    return [each for each in run.fallbacks if each.cause not in (SKIPPED, RAISED)]
+
+
+def raised(run: Run) -> List[Fallback]:
+    """Return the errors that compilations raised into the program."""
+    return [each for each in run.fallbacks if each.cause == RAISED]
 
 
 def distinct_breaks(breaks: Sequence[GraphBreak]) -> List[GraphBreak]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Dict, List
 
-from depyf.report.model.counts import SKIPPED, counts_of, lost
+from depyf.report.model.counts import RAISED, SKIPPED, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
-from depyf.report.model.run import Run
+from depyf.report.model.run import Fallback, Run
+
+EXPORTED = "exported_program"
+"""The stage of the program that torch.export made, in torch's trace."""
 
 _NAMED = 3
+_NOT_SEEN = "some of it before the session began, so that its graph breaks are not known"
 
 
 def headline(run: Run) -> str:
@@ -17,9 +21,7 @@ def headline(run: Run) -> str:
     what took most of the compile time, if that is long.
     """
     if not run.compilations and not run.fallbacks:
-        if run.artifacts:  # a dump of the original depyf
-            return f"{many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"
-        return "nothing was compiled"
+        return _without_compilations(run)
     counts = counts_of(run)
     if not counts.graphs:
         reasons = _why_no_graph(run)
@@ -31,6 +33,7 @@ def headline(run: Run) -> str:
         (counts.graph_breaks, "graph break"),
         (counts.recompilations, "recompilation"),
         (counts.fallbacks, "fallback to eager", "fallbacks to eager"),
+        (len(raised(run)), "error while compiling", "errors while compiling"),
     )
     found = [many(*each) for each in numbers if each[0]]
     words, seconds, _ = slowest_part(run)
@@ -39,17 +42,31 @@ def headline(run: Run) -> str:
         # More than all of it: several processes compile at the same time, or the time of the compilations is not known.
         found.append(f"{f'{100 * share:.0f} %' if share <= 1 else 'most'} of the compile time in {words}")
     if not any(each[0] for each in numbers):
-        found.insert(0, "without graph breaks or recompilations")
+        earlier = any(each.earlier for each in run.compilations)
+        found.insert(0, _NOT_SEEN if earlier else "without graph breaks or recompilations")
     return f"{text}, {', '.join(found)}"
 
 
+def _without_compilations(run: Run) -> str:
+    exported = [each for each in run.artifacts if each.stage == EXPORTED]
+    if exported:
+        issues = f", with {many(len(run.findings), 'issue')}" if run.findings else ""
+        return f"{many(len(exported), 'program')} exported{issues}; nothing was compiled"
+    if run.artifacts and run.origin == "files":  # a dump of the original depyf
+        return f"{many(len(run.artifacts), 'file')} of a dump that do not say which compilations they belong to"
+    loaded = sum(each.kind == "kernels" for each in run.artifacts)  # vLLM loads what it has compiled ahead of time
+    if loaded:
+        were = "were" if loaded > 1 else "was"
+        return f"nothing was compiled, {many(loaded, 'compiled graph')} of an earlier run {were} loaded"
+    return "nothing was compiled" + (f", {many(len(run.artifacts), 'file')} of other calls" if run.artifacts else "")
+
+
 def _why_no_graph(run: Run) -> List[str]:
-    """The functions that Dynamo saw, each with its result."""
+    """Return the functions that Dynamo saw, each with its result."""
     reasons: Dict[str, str] = {}
-    for each in (*lost(run), *(each for each in run.fallbacks if each.cause == SKIPPED)):
+    for each in (*raised(run), *lost(run), *(each for each in run.fallbacks if each.cause == SKIPPED)):
         name = "a frame" if each.function is None else run.functions[each.function].qualified_name
-        does = "has nothing in it to compile" if each.cause == SKIPPED else f"runs as plain Python ({each.cause})"
-        reasons.setdefault(name, f"{name} {does}")
+        reasons.setdefault(name, f"{name} {_came_to(each)}")
     for one in run.compilations:
         if one.function is not None and one.status in ("empty", "failed", "skipped"):
             name = run.functions[run.root(one.function)].qualified_name
@@ -57,6 +74,12 @@ def _why_no_graph(run: Run) -> List[str]:
             reasons.setdefault(name, f"{name} {'failed to compile' if failed else 'has no operation on tensors in it'}")
     found = list(reasons.values())
     return [*found[:_NAMED], *([f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else [])]
+
+
+def _came_to(each: Fallback) -> str:
+    if each.cause == RAISED:
+        return "failed to compile, and the call raised the error"
+    return "has nothing in it to compile" if each.cause == SKIPPED else f"runs as plain Python ({each.cause})"
 
 
 def many(number: int, one: str, several: str = "") -> str:

@@ -7,13 +7,14 @@ from typing import Dict, List, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import called
 from depyf.report.model.counts import counts_of
-from depyf.report.model.run import Phase, Run
+from depyf.report.model.run import Run
 
 _MOST, _LONG = 0.5, 5.0
+_COMPILER, _WAITING = "compile_file", "async_compile.wait"
 
 
 def own_seconds(run: Run) -> Sequence[float]:
-    """The own seconds of each phase, without those of nested phases."""
+    """Return the own seconds of each phase, without those of nested phases."""
     own = [phase.seconds for phase in run.phases]
     for phase in run.phases:
         if phase.parent is not None:
@@ -22,12 +23,25 @@ def own_seconds(run: Run) -> Sequence[float]:
 
 
 def phase_totals(run: Run) -> List[Tuple[str, float]]:
-    """The phases with their own time, without nested phases, longest first."""
+    """Return what the time went into in words, with the seconds, longest first, without what took next to nothing."""
+    return [(words, seconds) for seconds, words, _ in parts_in_words(run) if seconds >= 0.005]
+
+
+def parts_in_words(run: Run) -> List[Tuple[float, str, str]]:
+    """Return what the time went into, longest first: own seconds, words, and torch's name of its longest phase.
+
+    While a compiler runs in another process, the waiting for it is not counted a second time.
+    """
     totals: Dict[str, float] = {}
     for phase, seconds in zip(run.phases, own_seconds(run)):
-        name = _phase_name(phase)
-        totals[name] = totals.get(name, 0.0) + seconds
-    return sorted(((name, seconds) for name, seconds in totals.items() if seconds >= 0.005), key=lambda each: -each[1])
+        totals[phase.name] = totals.get(phase.name, 0.0) + seconds
+    if _WAITING in totals:
+        totals[_WAITING] = max(0.0, totals[_WAITING] - totals.get(_COMPILER, 0.0))
+    parts: Dict[str, Dict[str, float]] = {}
+    for name, seconds in totals.items():
+        parts.setdefault(called(name), {})[name] = seconds
+    found = [(sum(names.values()), words, max(names, key=names.__getitem__)) for words, names in parts.items()]
+    return sorted(found, reverse=True)
 
 
 def slowest_part(run: Run) -> Tuple[str, float, str]:
@@ -35,16 +49,7 @@ def slowest_part(run: Run) -> Tuple[str, float, str]:
 
     ``("", 0.0, "")`` where nothing takes half of the time and five seconds: then there is nothing to say.
     """
-    parts: Dict[str, Dict[str, float]] = {}
-    for phase, seconds in zip(run.phases, own_seconds(run)):
-        names = parts.setdefault(called(phase.name), {})
-        names[phase.name] = names.get(phase.name, 0.0) + seconds
-    totals = [(sum(names.values()), words, max(names, key=names.__getitem__)) for words, names in parts.items()]
-    seconds, words, name = max(totals, default=(0.0, "", ""))
+    seconds, words, name = next(iter(parts_in_words(run)), (0.0, "", ""))
     if not _LONG <= seconds < math.inf or seconds < _MOST * counts_of(run).seconds:
         return "", 0.0, ""
     return words, seconds, name
-
-
-def _phase_name(phase: Phase) -> str:
-    return phase.name + (" (backward)" if phase.backward and "backward" not in phase.name else "")

@@ -20,7 +20,7 @@ def dangling(run: Run) -> Optional[str]:
 
 
 def _references(run: Run) -> Iterator[Tuple[str, object]]:
-    """Each kind of what is referred to, with its index."""
+    """Yield each kind of reference, with its index."""
     yield from (("source", place[0] if place else None) for place in _places(run))
     for function in run.functions:
         yield "source", function.source
@@ -38,10 +38,12 @@ def _places(run: Run) -> Iterator[Place]:
             yield from link.places
     for kernel in run.kernels:
         yield from kernel.places
-    for each in run.breaks:
-        yield from each.stack
+    for stacks in ([e.stack for e in run.breaks], [e.stack for e in run.shapes], [e.callers for e in run.compilations]):
+        for stack in stacks:
+            yield from stack
+    yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
-    with_place += (run.cudagraph_skips,)
+    with_place += (run.cudagraph_skips, run.cudagraph_rerecords)
     with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
     yield from (each.place for group in with_place for each in group if each.place is not None)
 

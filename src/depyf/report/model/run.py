@@ -13,12 +13,17 @@ from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
 from depyf.file_names import FileKind
 from depyf.quick_dataclass import dataclass
+from depyf.report.model.cache_lookup import CacheLookup
+from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
+from depyf.report.model.graph_pass import Pass
+from depyf.report.model.memory import Memory
+from depyf.report.model.module_part import ModulePart
+from depyf.stored_text import HasText, Text
 
 SCHEMA = 1
 
 Place = Tuple[int, int]
 """An index into ``Run.sources`` and a line in that file, from 1."""
-
 
 ArtifactKind = Literal[FileKind, "guards"]
 """What an artifact holds: a file of a dump, or the guards that a log has."""
@@ -30,10 +35,8 @@ RunOrigin = Literal["prepare_debug", "torch_trace", "files"]
 
 @dataclass(frozen=True)
 class Source:
-    """One file of the user's program (or of a library that is compiled with it).
-
-    ``text`` is None where it could not be read. ``library`` says that it is installed and not the user's own.
-    """
+    """One file of the user's program, or of a library that is compiled with it: ``library`` says that it is installed.
+    ``text`` is None where it could not be read."""
 
     path: str
     text: Optional[str] = field(default=None, repr=False)
@@ -54,15 +57,17 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Artifact:
+class Artifact(HasText):
     """One file of the dump, or one text of a trace log.
 
     ``kind`` is ``transformed``, ``full_code``, ``graph``, ``wrapper``, ``kernels`` (a module that Inductor generated),
-    ``guards`` or ``note``. ``stage`` is what stands in file names (``Forward_graph``), empty where there is none;
+    ``passes``, ``guards`` or ``note``. ``stage`` is what stands in file names (``Forward_graph``), or empty;
     ``order`` sorts the stages of one compilation from Dynamo down. ``path`` is relative to the dump directory, None
     when there is no such file and ``text`` holds what it would say; with a path, ``text`` is None in the manifest.
     ``backward`` says whether it computes gradients, None where that is not known or makes no sense. ``piece`` is the
-    name of the part of the graph that it is of, where a backend has split the graph; empty for the whole.
+    name of the part of the graph that it is of, where a backend has split the graph; empty for the whole. ``modules``
+    are those that operations were called in, of the last graphs of a compilation only; empty where they are not known.
+    ``memory`` is known of forward and backward graphs, and of what Inductor generated for them.
     """
 
     id: str
@@ -72,12 +77,14 @@ class Artifact:
     stage: str = ""
     order: int = 0
     path: Optional[str] = None
-    text: Optional[str] = field(default=None, repr=False)
+    text: Optional[Text] = field(default=None, repr=False)
     language: str = "python"
     backward: Optional[bool] = None
     runs: Optional[bool] = None
     piece: str = ""
     links: Tuple[Link, ...] = field(default=(), repr=False)
+    modules: Tuple[ModulePart, ...] = field(default=(), repr=False)
+    memory: Optional[Memory] = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,8 @@ class Kernel:
 
     ``first`` and ``last`` are the lines of its code (0 where there is none, as for extern kernels), ``calls`` the lines
     that launch it. ``places`` are the lines of the user that it computes; empty where torch does not report it.
-    ``nodes`` are the graph nodes that it computes.
+    ``nodes`` are the graph nodes that it computes. ``launch`` is how it is launched (threads, loops, grid, block
+    sizes, warps), as far as that is known.
     """
 
     artifact: str
@@ -99,6 +107,7 @@ class Kernel:
     calls: Tuple[int, ...] = ()
     places: Tuple[Place, ...] = ()
     nodes: Tuple[str, ...] = ()
+    launch: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,9 +140,9 @@ class GraphBreak:
 class FailedGuard:
     """A guard of the cache entry ``entry`` (a compile id) that failed when another compilation was needed.
 
-    ``text`` is PyTorch's message and ``words`` an explanation. ``checked`` is the property that was compared,
-    without its values (``size of x in dimension 0``; empty in manifests of older versions). ``before`` is the value
-    that the entry was compiled for, ``now`` the one of the call, both as texts, None where they are not known.
+    ``text`` is PyTorch's message, ``words`` an explanation, ``checked`` the property that was compared, without its
+    values (``size of x in dimension 0``). ``before`` is the value that the entry was compiled for, ``now`` the one of
+    the call, both as texts, None where they are not known.
     ``place`` is the line that made Dynamo guard this, ``stack`` the calls that led to it, outermost first, where it
     is in another function than the one that is compiled, and the way to it is known.
     """
@@ -151,8 +160,8 @@ class FailedGuard:
 @dataclass(frozen=True)
 class Recompile:
     """A recompilation: the guards that failed, and what avoids it. ``place`` is the line that made Dynamo guard the
-    first of them, or else the function's first line. ``cause`` is the subject of that guard (``size``), empty if its
-    kind is unknown.
+    first of them, or else the function's first line, the user's before a library's. ``cause`` is the subject of that
+    guard (``size``), empty if its kind is unknown.
     """
 
     compile_id: str
@@ -176,19 +185,6 @@ class Fallback:
 
 
 @dataclass(frozen=True)
-class CudaGraphSkip:
-    """CUDA graphs were requested and are not used: torch's reason, the user's line if it names one, what to do.
-
-    ``compile_id`` is None for what was found while compiled code ran.
-    """
-
-    compile_id: Optional[str]
-    reason: str
-    place: Optional[Place] = None
-    advice: str = ""
-
-
-@dataclass(frozen=True)
 class Phase:
     """One span of a compilation. ``name`` is torch's; ``parent`` the index of the span around it in ``Run.phases``."""
 
@@ -200,15 +196,36 @@ class Phase:
     parent: Optional[int] = None
 
 
+ShapeEventKind = Literal["symbol", "unbacked", "specialised", "guard"]
+
+
+@dataclass(frozen=True)
+class ShapeEvent:
+    """What Dynamo decided about dynamic shapes: a symbol that it made, a value that it specialised to, a guard.
+
+    ``stack`` is the user's (outermost first), ``torch_stack`` the innermost frames of PyTorch's, as text.
+    """
+
+    compile_id: Optional[str]
+    kind: ShapeEventKind
+    text: str
+    reason: str = ""
+    stack: Tuple[Place, ...] = ()
+    torch_stack: Tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Call:
     """Transformed code calls something: a compiled graph (``graph``: its ``__compiled_fn_<id>``) or a resume function
-    (``function``: an index into ``Run.functions``), on line ``line`` of the transformed code's artifact.
+    (``function``: an index into ``Run.functions``), on line ``line`` of the transformed code's artifact. ``resumes_at``
+    is the user's line at which the resume function goes on, None where it is not known or only one is called. (Both
+    sides of a branch have resume functions that are named after the line of the branch.)
     """
 
     graph: Optional[str] = None
     function: Optional[int] = None
     line: int = 0
+    resumes_at: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -219,9 +236,11 @@ class Compilation:
     is the ``__compiled_fn_<id>`` it made. ``verdict`` is that of the decompilation of its transformed code. ``dynamic``
     are the symbols of dynamic shapes with what they stand for (``s0: L['x'].size()[0]``). ``cache`` says of each of
     torch's caches whether it was hit. ``runs`` counts the calls of its transformed code, None where nobody counted.
-    ``graph_runs`` and ``graph_run_seconds`` are how often its graph ran while a trace was on, and how long in all;
-    ``backward_runs`` and ``backward_run_seconds`` are those of the backward; None without a trace.
+    ``graph_runs`` and ``graph_run_seconds`` are those of its graph under a trace, ``backward_runs`` and so on of its
+    backward; None without a trace.
+    ``passes_ran`` counts Inductor's passes, those that changed nothing too; None where none was observed.
     ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
+    ``callers`` is the user's stack at that time, outermost first, ``compiled_at`` the call of ``torch.compile``.
     """
 
     compile_id: str
@@ -249,14 +268,15 @@ class Compilation:
     backward_runs: Optional[int] = None
     backward_run_seconds: Optional[float] = None
     earlier: bool = False
+    passes_ran: Optional[int] = None
     metrics: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    callers: Tuple[Place, ...] = ()
+    compiled_at: Optional[Place] = None
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function that Dynamo saw: the user's, or a resume function (``resumes`` is the index of the one it goes on
-    with, ``resumes_at`` the line at which)..
-    """
+    """A function that Dynamo saw; of a resume function, ``resumes`` and ``resumes_at`` are where it goes on."""
 
     name: str
     qualified_name: str
@@ -270,19 +290,22 @@ class Function:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth acting on. ``weight`` orders them: seconds that it costs, as far as known or estimated."""
+    """Something worth acting on. ``weight`` orders them: seconds that it costs, as far as known or estimated.
+    ``seconds`` are those of compile time that are known."""
 
     title: str
     text: str
     weight: float = 0.0
     place: Optional[Place] = None
     compile_id: Optional[str] = None
+    seconds: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Run:
     """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
-    None for a program that is not distributed. ``started`` is in seconds since the epoch. ``notes`` say what is
+    None for a program that is not distributed. ``started`` is in seconds since the epoch, ``launch`` that of
+    a followed process (``launches.py``). ``notes`` say what is
     missing and why; ``failures`` what is missing because depyf failed to make it.
     """
 
@@ -294,6 +317,7 @@ class Run:
     rank: Optional[int] = None
     command: Tuple[str, ...] = ()
     started: Optional[float] = None
+    launch: str = ""
     sources: Tuple[Source, ...] = ()
     functions: Tuple[Function, ...] = ()
     compilations: Tuple[Compilation, ...] = ()
@@ -303,14 +327,19 @@ class Run:
     recompiles: Tuple[Recompile, ...] = ()
     fallbacks: Tuple[Fallback, ...] = ()
     cudagraph_skips: Tuple[CudaGraphSkip, ...] = ()
+    cudagraph_rerecords: Tuple[CudaGraphRerecord, ...] = ()
+    cache_lookups: Tuple[CacheLookup, ...] = ()
+    cache_settings: Tuple[Tuple[str, ...], ...] = ()
+    passes: Tuple[Pass, ...] = ()
     phases: Tuple[Phase, ...] = ()
+    shapes: Tuple[ShapeEvent, ...] = ()
     findings: Tuple[Finding, ...] = ()
     notes: Tuple[str, ...] = ()
     failures: Tuple[str, ...] = ()
     totals: Dict[str, float] = field(default_factory=dict)
 
     def root(self, function: int) -> int:
-        """The index of the user's function that ``function`` is, or continues."""
+        """Return the index of the user's function that ``function`` is, or continues."""
         for _ in self.functions:
             onwards = self.functions[function].resumes
             if onwards is None or not 0 <= onwards < len(self.functions):

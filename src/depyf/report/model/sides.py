@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
+from depyf.quick_dataclass import replace
 from depyf.report.model.run import Artifact, Run
 
 
 def with_sides(run: Run) -> Run:
-    """The run with ``backward`` filled in for the later graphs of compilations that have a forward and a backward one.
-
+    """Return the run with ``backward`` set for the later graphs of compilations that have a forward and a backward one.
     Inductor's passes run on both alike and keep most names of nodes; a graph is on the side that it has more names of.
-    Joint graphs are both, and earlier graphs are neither.
-    """
+    Joint graphs are both, and earlier graphs are neither."""
     known: Dict[Optional[str], List[Artifact]] = {}
     for each in run.artifacts:
         if each.kind == "graph" and each.backward is not None:
             known.setdefault(each.compile_id, []).append(each)
-    return dataclasses.replace(run, artifacts=tuple(_with_side(each, known) for each in run.artifacts))
+    return replace(run, artifacts=tuple(_with_side(each, known) for each in run.artifacts))
 
 
 def _with_side(artifact: Artifact, known: Dict[Optional[str], List[Artifact]]) -> Artifact:
@@ -30,7 +28,7 @@ def _with_side(artifact: Artifact, known: Dict[Optional[str], List[Artifact]]) -
     names = _names(artifact)
     shared: List[Tuple[int, bool]] = [(len(names & _names(each)), bool(each.backward)) for each in graphs]
     most, side = max(shared)
-    return dataclasses.replace(artifact, backward=side) if most else artifact
+    return replace(artifact, backward=side) if most else artifact
 
 
 def _names(artifact: Artifact) -> FrozenSet[str]:

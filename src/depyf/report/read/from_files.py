@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf import file_names
 from depyf.asynchronous import suppressed
 from depyf.file_names import FileKind, FileName
 from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
     FULL_CODE_ORDER,
     KERNELS_ORDER,
     NOTE_ORDER,
+    PASSES_ORDER,
     TRANSFORMED_ORDER,
     WRAPPER_ORDER,
     is_backward,
@@ -34,7 +34,7 @@ from depyf.torch_trace.stages import Stage
 _BACKEND_ORDER = Stage.BACKEND.facts.order
 _ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
 _ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
-_ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER)
+_ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER, passes=PASSES_ORDER)
 
 _COMPILE_ID = re_compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
 _ORIGIN = re_compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
@@ -95,7 +95,7 @@ def _file(directory: str, name: str) -> Optional[_File]:
 
 
 def _title(file: FileName) -> str:
-    """The start of the file of a graph that a pass printed under its own name."""
+    """Return the start of the file of a graph that a pass printed under its own name."""
     return f"# {file.parts['stage']} of {file.parts['graph']}"
 
 
@@ -140,7 +140,7 @@ def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
         order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else _ORDER[file.kind],
         path=file.name,
         text=file.text,
-        language="text" if file.kind == "note" else "python",
+        language="text" if file.kind in ("note", "passes") else "python",
         backward=backward,
         runs=_runs(file),
     )
@@ -172,8 +172,8 @@ def _fact(file: _File) -> Optional[TransformedFact]:
 
 
 def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files: Sequence[_File]) -> TransformedFact:
-    """The resume functions that transformed code calls: they are named after a place in bytecode, which the files do
-    not show it; where there is one candidate only, it is that one.
+    """Add the resume functions that transformed code calls, where there is only one candidate: they are named after an
+    offset in bytecode, which files do not show.
     """
     text = next(file.text for file in files if file.name == fact.artifact)
     called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
@@ -185,7 +185,7 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
 
 
 def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:
-    """The file with full code of each function, where its name shows of which."""
+    """Return the file with full code of each function, where its name shows of which."""
     stories = [(file.parts.get("function") or "", file.name) for file in files if file.kind == "full_code"]
     found: Dict[Key, str] = {}
     for function, name in stories:

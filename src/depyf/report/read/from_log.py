@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
+from depyf.quick_dataclass import replace
 from depyf.report.analysis.facts import Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
@@ -73,17 +73,18 @@ def _torch_version(events: Sequence[Event]) -> str:
 
 
 def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
-    """The lines of source files that the log quotes, without their indentation: in stacks, graphs and tracebacks."""
+    """Return the lines of source files that the log quotes, without their indentation: in stacks, graphs and
+    tracebacks."""
     found: Dict[str, Dict[int, str]] = {}
     for event in events:
         for frame in _frames(event.meta):
             _note(found, frame.get("filename"), frame.get("line"), frame.get("loc"))
-        text = event.payload or ""
-        if "# File: " in text:
-            for path, line, code in _IN_GRAPH.findall(text):
+        if event.text and "# File: " in event.text:
+            for path, line, code in _IN_GRAPH.findall(event.payload or ""):
                 _note(found, path, int(line), code)
         elif event.name == "dynamo_graph_break_reason":
-            user = text.split("User code traceback:")[-1].split("\nTraceback")[0]  # not torch's own frames below it
+            below = (event.payload or "").split("User code traceback:")[-1]
+            user = below.split("\nTraceback")[0]  # not torch's own frames below it
             for path, line, code in _IN_TRACEBACK.findall(user):
                 _note(found, path, int(line), code)
     return found
@@ -101,7 +102,7 @@ def _note(found: Dict[str, Dict[int, str]], path: object, line: object, code: ob
 
 
 def _frames(value: object) -> List[Mapping[str, object]]:
-    """All frames in what torch attached to a record."""
+    """Return all frames in the metadata of a record."""
     if isinstance(value, dict):
         here = [value] if "filename" in value and "line" in value else []
         return [*here, *(frame for item in value.values() for frame in _frames(item))]
@@ -120,6 +121,6 @@ def _text(path: str, quoted: Mapping[int, str]) -> Optional[str]:
 
 
 def _same(here: str, quoted: str) -> bool:
-    """Torch quotes the whole statement where it goes over several lines, or its first."""
+    """Return whether the lines are equal. Torch quotes a statement over several lines whole, or its first line."""
     here = here.strip()
     return here == quoted or (bool(here) and quoted.startswith(here)) or (bool(quoted) and here.startswith(quoted))

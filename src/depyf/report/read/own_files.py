@@ -48,7 +48,7 @@ def check(paths: Iterable[str]) -> None:
 
 
 def page_stem(directory: str, suffix: str = "") -> str:
-    """The names of the page and the index without extension: ``index``, unless that is the user's own file."""
+    """Return the names of the page and the index without extension: ``index``, unless that is the user's own file."""
     stem, number = file_names.INDEX, 1
     while not all(
         may_be_written(os.path.join(directory, file(stem, suffix)))
@@ -60,6 +60,13 @@ def page_stem(directory: str, suffix: str = "") -> str:
 
 
 def manifest_name(directory: str, suffix: str = "") -> str:
-    """``manifest.json``, or ``manifest.depyf.json`` if that is the user's own file (web applications have one)."""
+    """Return ``manifest.json``, or ``manifest.depyf.json`` if that is a file of the user (web applications have
+    one)."""
     name = file_names.manifest_file(suffix)
     return name if may_be_written(os.path.join(directory, name)) else file_names.manifest_file(f"{suffix}.depyf")
+
+
+def summary_name(directory: str) -> str:
+    """Return ``rank_summary.json``, or ``rank_summary.depyf.json`` if that is the user's own file."""
+    name = file_names.summary_file()
+    return name if may_be_written(os.path.join(directory, name)) else file_names.summary_file(".depyf")

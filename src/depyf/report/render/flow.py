@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field
-from typing import Dict, Iterator, List, Optional, Tuple
+from itertools import groupby
+from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 from urllib.parse import quote
 
 from depyf.answers.ran_text import duration
 from depyf.diagnosis.guard_groups import GROUPS, group_of
 from depyf.quick_dataclass import dataclass
+from depyf.report.analysis.in_parts import Parts
+from depyf.report.model.counts import RAISED, status_in_words
 from depyf.report.model.run import Compilation, Run
+from depyf.report.render.branches import Onward
 from depyf.report.render.flow_facts import FlowFacts
-from depyf.report.render.svg import Box, arrow, box, label, svg
+from depyf.report.render.svg import LINE, Box, arrow, box, fits, label, svg
 
 _MARGIN = 12
 _BOX_HEIGHT = 38
@@ -26,19 +30,25 @@ _GAP = 10
 _FAILS = 20
 _TITLE = 30
 _LANE = 14
-_COLUMNS = (_MARGIN, 296, 650)
+_COLUMNS = (_MARGIN, 382, 620)
 """Where guards, transformed code and calls begin."""
+_ALIKE = 4
+"""From how many neighbouring entries on that do the same those between the first and the last are one box."""
+_NOT_TOLD = "Marked dimensions"
+"""A group that says nothing of the program: nearly all its guards are that nothing was marked."""
 MOST_ENTRIES = 60
 """The number of rows drawn for one function: thousands would be unreadable, and take seconds to open."""
-_WIDTHS = (230, 300, 400)
+_WIDTHS = (316, 184, 340)
 _RIGHT = _COLUMNS[2] + _WIDTHS[2] + _MARGIN
 
 
 def drawings(run: Run, rank: Optional[int] = None) -> Iterator[Tuple[int, str]]:
-    """The index of each of the user's functions in ``Run.functions``, with its drawing. ``rank`` goes into links."""
+    """Yield the index of each user function in ``Run.functions``, with its drawing. ``rank`` is a part of links."""
     facts = FlowFacts(run, rank)
     for root in facts.roots():
-        yield root, _draw(facts, root)
+        parts = Parts()
+        drawing = parts.part("how calls of this function flow", "", _draw, facts, root)
+        yield root, drawing or svg(_RIGHT, 40, "No drawing", label(_MARGIN, 24, "; ".join(parts.failures), "flow-name"))
 
 
 @dataclass
@@ -55,8 +65,12 @@ class _Frame:
 def _draw(facts: FlowFacts, root: int) -> str:
     frames: List[_Frame] = []
     top = 4
+    labels: Dict[int, Set[str]] = {}
+    for entry in (entry for function in facts.family(root) for entry in facts.cached(function)):
+        for way in facts.branches.ways_on(entry)[0]:
+            labels.setdefault(way.function, set()).add(way.label)
     for function in facts.family(root):
-        frame = _frame(facts, function, top, is_root=function == root)
+        frame = _frame(facts, function, top, labels.get(function, set()), is_root=function == root)
         frames.append(frame)
         top = frame.bottom + 16
     edges, width = _lanes(frames)
@@ -65,21 +79,25 @@ def _draw(facts: FlowFacts, root: int) -> str:
     return svg(width, top, f"What a call of {name} goes through", body)
 
 
-def _frame(facts: FlowFacts, function: int, top: int, *, is_root: bool) -> _Frame:
+def _frame(facts: FlowFacts, function: int, top: int, labels: Set[str], *, is_root: bool) -> _Frame:
     frame = _Frame(function, top)
     one = facts.run.functions[function]
     name = one.qualified_name or one.name
     title = f"Call of {name}" if is_root else f"Resumed at line {one.resumes_at}"
+    title += f", {next(iter(labels))}" if len(labels) == 1 and "" not in labels else ""
     y = top + _TITLE
     entries = facts.cached(function)
     total = [entry.runs for entry in entries if entry.runs is not None]
     rows: List[str] = []
-    for entry in entries[:MOST_ENTRIES]:
-        height = _row(facts, frame, rows, entry, y)
+    for group in _folded(facts, entries[:MOST_ENTRIES]):
+        if len(group) > 1:
+            height = guards = _fold(facts, rows, group, y)
+        else:
+            height, guards = _row(facts, frame, rows, group[0], y)
         following = y + height + _FAILS
         down = _COLUMNS[0] + 30
-        rows.append(arrow([(down, y + _BOX_HEIGHT), (down, following)]))
-        rows.append(label(down + 6, y + _BOX_HEIGHT + (height - _BOX_HEIGHT + _FAILS) // 2 + 3, "fails", "flow-small"))
+        rows.append(arrow([(down, y + guards), (down, following)]))
+        rows.append(label(down + 6, y + guards + (height - guards + _FAILS) // 2 + 3, "fails", "flow-small"))
         y = following
     if len(entries) > MOST_ENTRIES:
         more = f"{len(entries) - MOST_ENTRIES:,} more cache entries, checked in the same way"
@@ -99,25 +117,60 @@ def _frame(facts: FlowFacts, function: int, top: int, *, is_root: bool) -> _Fram
     return frame
 
 
-def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int) -> int:
-    """Draws a cache entry at ``y`` and says how high its row is."""
+def _folded(facts: FlowFacts, entries: Sequence[Compilation]) -> Iterator[Sequence[Compilation]]:
+    """Yield the entries in groups that are drawn as one: equal neighbours, except the first and the last of them."""
+    for _, neighbours in groupby(entries, key=lambda entry: _what_it_does(facts, entry)):
+        alike = list(neighbours)
+        if len(alike) < _ALIKE:
+            yield from ([each] for each in alike)
+        else:
+            yield from (alike[:1], alike[1:-1], alike[-1:])
+
+
+def _what_it_does(facts: FlowFacts, entry: Compilation) -> Tuple[object, ...]:
+    graph = facts.graph_of(entry) is not None
+    return graph, facts.kernels.get(entry.compile_id), tuple(facts.reached_from(entry)), entry.runs == 0
+
+
+def _fold(facts: FlowFacts, rows: List[str], alike: Sequence[Compilation], y: int) -> int:
+    """Draw entries that do the same as the one before them as one box; return its height."""
+    ran = [each.runs for each in alike if each.runs is not None]
+    conditions = dict.fromkeys(each for entry in alike for each in facts.conditions.failed(entry)[:1])
+    about = "each runs a graph of its own" if facts.graph_of(alike[0]) else "without a graph"
+    about += f", {times(sum(ran))} in all" if ran else ""
+    title = f"{len(alike)} entries like it: {alike[0].compile_id} to {alike[-1].compile_id}"
+    details = ["; ".join(conditions)] if conditions else []
+    function = alike[0].function
+    href = f"#recompiles/f{0 if function is None else facts.run.root(function)}{facts.query}"
+    place = Box(_COLUMNS[0], y, _RIGHT - 2 * _MARGIN, _BOX_HEIGHT + LINE * len(details))
+    rows.append(box(place, title, about, href, "flow-fold", details))
+    return place.height
+
+
+def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int) -> Tuple[int, int]:
+    """Draw a cache entry at ``y``; return the height of its row, and the box of its guards."""
     guards, code, calls = _COLUMNS
     begin = len(rows)
     failed = f", failed {times(entry.guard_failures)}" if entry.guard_failures else ""
+    many = len(entry.guards)
+    checks = _with_groups(f"{many} checked{failed}", entry) if many else f"checked in order{failed}"
     of_guards = f"#guards/{quote(entry.compile_id, safe='')}{facts.query}" if entry.guards else f"#time{facts.query}"
     href = facts.stage(facts.guards.get(entry.compile_id)) or of_guards
+    conditions = facts.conditions.of(entry)
+    checked = Box(guards, y, _WIDTHS[0], _BOX_HEIGHT + LINE * len(conditions))
     rows.append(
         box(
-            Box(guards, y, _WIDTHS[0], _BOX_HEIGHT),
+            checked,
             f"Guards of {entry.compile_id}",
-            f"{len(entry.guards)} checked{failed}: {_groups(entry)}" if entry.guards else f"checked in order{failed}",
+            checks,
             href,
+            details=conditions,
         )
     )
     rows.append(arrow([(guards + _WIDTHS[0], y + _BOX_HEIGHT // 2), (code, y + _BOX_HEIGHT // 2)]))
     rows.append(label(guards + _WIDTHS[0] + 8, y + _BOX_HEIGHT // 2 - 4, "hold", "flow-small"))
     ran = "" if entry.runs is None else f"ran {times(entry.runs)}"
-    about = ", ".join(part for part in (ran, entry.verdict) if part) or entry.status
+    about = ", ".join(part for part in (ran, entry.verdict) if part) or status_in_words(entry)
     rows.append(
         box(
             Box(code, y, _WIDTHS[1], _BOX_HEIGHT),
@@ -126,27 +179,34 @@ def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y
             facts.stage(entry.transformed),
         )
     )
-    height = _calls(facts, frame, rows, entry, y, calls)
+    height = max(_calls(facts, frame, rows, entry, y, calls), checked.height)
     if entry.runs == 0:
         rows[begin:] = ['<g class="flow-unused">', *rows[begin:], "</g>"]
-    return height
+    return height, checked.height
 
 
-def _groups(entry: Compilation) -> str:
-    """What a cache entry checks, in groups, the largest first."""
+def _with_groups(text: str, entry: Compilation) -> str:
+    """Return ``text`` with the groups of the guards of a cache entry, the largest first, as many as the box has room
+    for."""
     counts = Counter(group_of(guard.kind, guard.source, guard.text) for guard in entry.guards)
-    return ", ".join(f"{GROUPS[at].name.lower()} {number}" for at, number in counts.most_common())
+    names = [(GROUPS[at].name, number) for at, number in counts.most_common() if GROUPS[at].name != _NOT_TOLD]
+    groups = [f"{name[:1].lower()}{name[1:]} {number}" for name, number in names]
+    for number in range(len(groups), 0, -1):
+        whole = f"{text}: {', '.join(groups[:number])}"
+        if fits(whole, _WIDTHS[0]):
+            return whole
+    return text
 
 
 def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int, x: int) -> int:
-    """What transformed code calls, below each other: its graph, then the resume functions that it goes on with."""
-    resumes, graph = facts.reached_from(entry), facts.graph_of(entry)
+    """Draw the calls in transformed code, below each other: its graph, then the resume functions that continue it."""
+    (ways, condition), graph = facts.branches.ways_on(entry), facts.graph_of(entry)
     start = _COLUMNS[1] + _WIDTHS[1]
     middle = y + _BOX_HEIGHT // 2
     at = y
     if graph:
-        kernels = facts.kernels.get(entry.compile_id, 0)
-        parts = [f"{kernels} kernel{'' if kernels == 1 else 's'}"] if kernels else []
+        kernels = facts.kernels_in_words(entry)
+        parts = [kernels] if kernels else []
         backward = _mean(entry.backward_run_seconds, entry.backward_runs)
         parts += ["with backward" + backward] if entry.compile_id in facts.backward or backward else []
         forward = _mean(entry.graph_run_seconds, entry.graph_runs)
@@ -165,36 +225,42 @@ def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation,
         rows.append(arrow([(start, middle), (x, middle)]))
         at += _BOX_HEIGHT + _GAP
     bend = start + 22
-    if len(resumes) > 1:
-        rows.append(label(bend + 6, at + 12, "branch: one of", "flow-small"))
+    if len(ways) > 1:
+        rows.append(label(bend + 6, at + 12, condition or "branch: one of", "flow-small", limit=66))
         at += 18
-    for function in resumes:
-        one = facts.run.functions[function]
-        again = len([c for c in entry.calls if c.function == function])
-        href = f"#source/f{facts.family(function)[0]}/{one.resumes_at or one.first_line}{facts.query}"
-        ids = ", ".join(each.compile_id for each in facts.entries.get(function, ()))
-        text = (
-            f"resume at line {one.resumes_at}"
-            + (f": {ids}" if ids else "")
-            + (f" (from {again} places)" if again > 1 else "")
-        )
-        rows.append(box(Box(x, at, _WIDTHS[2], 24), text, "", href))
-        rows.append(arrow([(bend if graph else start, middle), (bend, middle), (bend, at + 12), (x, at + 12)]))
-        frame.leaves.append((at + 12, function))
-        at += 24 + _GAP
+    for way in ways:
+        for text, href in _onward(facts, way):
+            rows.append(box(Box(x, at, _WIDTHS[2], 24), text, "", href))
+            rows.append(arrow([(bend if graph else start, middle), (bend, middle), (bend, at + 12), (x, at + 12)]))
+            at += 24 + _GAP
+        frame.leaves.append((at - _GAP - 12, way.function))
     return max(at - _GAP - y, _BOX_HEIGHT)
 
 
+def _onward(facts: FlowFacts, way: Onward) -> Iterator[Tuple[str, str]]:
+    """Yield the texts and addresses of boxes: what the line of a graph break calls, then the resume function."""
+    one = facts.run.functions[way.function]
+    for callee in facts.called_at(way.function, one.resumes_at or 0):
+        called = facts.run.functions[callee]
+        yield f"line {one.resumes_at} calls {called.qualified_name or called.name}", f"#flow/f{callee}{facts.query}"
+    line = way.line or one.resumes_at or one.first_line
+    ids = ", ".join(each.compile_id for each in facts.entries.get(way.function, ()))
+    text = way.label or f"resume at line {one.resumes_at}"
+    text += (f": {ids}" if ids else "") + (f" (from {way.times} places)" if way.times > 1 else "")
+    yield text, f"#source/f{facts.family(way.function)[0]}/{line}{facts.query}"
+
+
 def _otherwise(facts: FlowFacts, rows: List[str], function: int, y: int, *, first: bool) -> int:
-    """What happens on a cache miss."""
+    """Draw the box of a cache miss; return where it ends."""
     cause = facts.otherwise(function)
     place = Box(
         _COLUMNS[0], y, _WIDTHS[0] if cause is None else _RIGHT - 2 * _MARGIN, 26 if cause is None else _BOX_HEIGHT
     )
     if cause is None:
-        rows.append(box(place, "not compiled" if first else "recompile", "", ""))
+        rows.append(box(place, "not compiled" if first else "recompile", "", "", "flow-unused" if first else ""))
     else:
-        rows.append(box(place, "Plain Python", cause, f"#recompiles{facts.query}", "flow-fallback"))
+        title = "Error" if cause == RAISED else "Plain Python"
+        rows.append(box(place, title, cause, f"#recompiles{facts.query}", "flow-fallback"))
     return y + place.height
 
 
@@ -207,7 +273,7 @@ def times(number: int) -> str:
 
 
 def _lanes(frames: List[_Frame]) -> Tuple[str, int]:
-    """The edges between frames, a lane for each target (those that don't overlap share one), and the whole width."""
+    """Return the edges between frames, a lane for each target (disjoint ones share one), and the whole width."""
     tops = {frame.function: frame.top + 15 for frame in frames}
     spans: Dict[int, List[int]] = {}
     for frame in frames:

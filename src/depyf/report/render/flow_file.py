@@ -10,8 +10,10 @@ import re
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
+from depyf.report.model.counts import RAISED
 from depyf.report.model.run import Compilation, Run
 from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
+from depyf.report.render.branches import Onward
 from depyf.report.render.colours import STYLES, variables
 from depyf.report.render.flow import MOST_ENTRIES, drawings, times
 from depyf.report.render.flow_facts import FlowFacts
@@ -40,14 +42,14 @@ def _called(run: Run, function: int) -> str:
 
 
 def _heading(name: str) -> str:
-    """A name for a heading, which has no code of Markdown or HTML in it."""
+    """Return a name for a heading, without code of Markdown or HTML."""
     return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(name.split()))
 
 
 def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
     yield "flowchart TD"
     begins: Dict[int, str] = {}
-    calls: List[Tuple[str, int]] = []
+    calls: List[Tuple[str, Onward]] = []
     for function in facts.family(root):
         one = facts.run.functions[function]
         title = f"Call of {one.qualified_name or one.name}" if function == root else f"Resumed at line {one.resumes_at}"
@@ -58,20 +60,23 @@ def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
         for at, entry in enumerate(shown):
             following = f"g{function}_{at + 1}" if at + 1 < len(shown) else f"n{function}"
             yield from _entry(facts, entry, f"{function}_{at}", following)
-            calls += [(f"t{function}_{at}", each) for each in facts.reached_from(entry)]
+            calls += [(f"t{function}_{at}", each) for each in facts.branches.ways_on(entry)[0]]
         cause = facts.otherwise(function)
         words = "recompile" if entries else "not compiled"
-        words = words if cause is None else f"plain Python: {cause}"
+        words = words if cause is None else cause if cause == RAISED else f"plain Python: {cause}"
         if len(entries) > len(shown):
             words = f"{len(entries) - len(shown)} more cache entries, then: {words}"
         yield f"    n{function}[{_text(words)}]"
         yield "  end"
     called = set()
-    for node, function in calls:
-        called.add(function)
-        line = facts.run.functions[function].resumes_at
-        words = "" if line is None else f"|{_text(f'resume at line {line}')}|"
-        yield f"  {node} -->{words} {begins[function]}"
+    for node, way in calls:
+        called.add(way.function)
+        line = facts.run.functions[way.function].resumes_at
+        words = "" if line is None else f"|{_text(way.label or f'resume at line {line}')}|"
+        yield f"  {node} -->{words} {begins[way.function]}"
+        for callee in facts.called_at(way.function, line or 0):
+            name = facts.run.functions[callee].qualified_name or facts.run.functions[callee].name
+            yield f"  {node} -->|{_text(f'line {line} calls')}| c{callee}[{_text(name)}]"
     for function in begins:  # a log does not say what calls it
         before = facts.run.functions[function].resumes
         if before in begins and function not in called:
@@ -79,22 +84,21 @@ def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
 
 
 def _entry(facts: FlowFacts, entry: Compilation, name: str, following: str) -> Iterator[str]:
-    """The nodes of a cache entry: its guards, its transformed code, the graph that this calls."""
+    """Yield the nodes of a cache entry: its guards, its transformed code, the graph that this calls."""
     guards = f"{len(entry.guards)} guards of {entry.compile_id}" if entry.guards else f"guards of {entry.compile_id}"
     ran = "" if entry.runs is None else f", ran {times(entry.runs)}"
     yield f"    g{name}{{{_text(guards)}}} -- hold --> t{name}[{_text(f'transformed {entry.compile_id}{ran}')}]"
     yield f"    g{name} -- fail --> {following}"
     graph = facts.graph_of(entry)
     if graph:
-        kernels = facts.kernels.get(entry.compile_id, 0)
-        more = f", {kernels} kernels" if kernels else ""
+        kernels = facts.kernels_in_words(entry)
+        more = f", {kernels}" if kernels else ""
         yield f"    t{name} --> c{name}([{_text(f'{graph}{more}')}])"
 
 
 def _text(text: str) -> str:
-    """A text in quotes, as Mermaid reads it: its entities are written with ``#`` and decimal numbers, and
-    what stands between ``%%{`` and ``}%%`` is a setting, in quotes, too.
-    """
+    """Return a text in quotes for Mermaid: its entities are written with ``#`` and decimal numbers. Text between
+    ``%%{`` and ``}%%`` is a setting, in quotes, too."""
     shown = " ".join(text.split())
     return '"' + re.sub(r"[\"#<>&`;\\%]", lambda match: f"#{ord(match.group())};", shown) + '"'
 
@@ -106,7 +110,7 @@ def flow_svg(runs: Sequence[Tuple[str, Run]], page: str) -> str:
 
 
 def _style() -> str:
-    """The rules of the page's style sheets that drawings need, with their colours for a light ground."""
+    """Return the rules of the page's style sheets that drawings need, with their colours for a light background."""
     base, views = ((STYLES / name).read_text(encoding="utf-8").splitlines() for name in ("base.css", "views.css"))
     rules = [line for line in (*base, *views) if line.startswith((".graph-", ".flow-", ".drawing"))]
     rules.insert(0, "svg { background: var(--ground); font: 12px/1.3 var(--sans); }")

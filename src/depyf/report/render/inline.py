@@ -7,7 +7,8 @@ from __future__ import annotations
 import html
 from typing import Dict, List, Tuple
 
-from depyf.report.model.counts import counts_of
+from depyf.messages import cut
+from depyf.report.model.counts import RAISED, counts_of
 from depyf.report.model.headline import headline
 from depyf.report.model.run import Place, Run
 from depyf.report.render.colours import colours_of_graphs
@@ -32,7 +33,7 @@ _STYLE = """\
 
 
 def summary_html(run: Run) -> str:
-    """A self-contained HTML fragment."""
+    """Return a self-contained HTML fragment."""
     marks = marks_of(run)
     roots = [index for index, each in enumerate(run.functions) if each.resumes is None]
     shown = [_function(run, index, marks, first=index == roots[0]) for index in roots[:_MOST_FUNCTIONS]]
@@ -90,7 +91,9 @@ def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
     tally = " ".join(f"{many}{letter}" for many, letter in ((marks.guards, "g"), (marks.kernels, "k")) if many)
     words = [f"graph break: {each.reason.splitlines()[0] if each.reason else ''}" for each in marks.breaks]
     words += [f"recompiled {len(marks.recompiles)} times"] if marks.recompiles else []
-    words += [f"left to Python: {each.cause}" for each in marks.fallbacks]
+    words += [
+        "failed to compile" if each.cause == RAISED else f"left to Python: {each.cause}" for each in marks.fallbacks
+    ]
     mark = f'<span class="mark">{_text(_cut("; ".join(words)))}</span>' if words else ""
     return (
         f'<div class="line"{style}{title}><span class="no">{number}</span><span class="tally" '
@@ -99,7 +102,7 @@ def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return cut(text, _LONGEST, "…")
 
 
 def _text(value: str) -> str:

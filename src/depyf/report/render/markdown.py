@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from depyf.diagnosis.break_advice import described_break
-from depyf.report.model.counts import SKIPPED, counts_of, distinct_breaks, parts_by_function
+from depyf.diagnosis.break_advice import described_break, described_error_in_line
+from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
+from depyf.report.model.counts import RAISED, SKIPPED, counts_of, distinct_breaks, parts_by_function, status_in_words
 from depyf.report.model.headline import headline
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Artifact, Compilation, FailedGuard, Function, Place, Run
+from depyf.report.render.memory_words import short_line, with_memory
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
 from depyf.visible import visible
@@ -22,7 +24,7 @@ INCOMPLETE = "This dump is incomplete: depyf failed to make a part of it."
 
 
 def index_markdown(run: Run) -> str:
-    """The text of the file: what costs time first, then function by function."""
+    """Return the text of the file: the costs of time first, then function by function."""
     lines = ["# What torch.compile did", "", f"**{_text(headline(run))}**", "", *_head(run), ""]
     if run.failures:
         lines += [f"**{INCOMPLETE}**", "", *(f"- {_text(each)}" for each in run.failures), ""]
@@ -59,29 +61,35 @@ def _overview(run: Run) -> Iterator[str]:
         ("resume functions", counts.resume_functions),
         ("compilations", counts.compilations),
         ("graphs", counts.graphs),
-        ("graph breaks", counts.graph_breaks),
-        ("recompilations", counts.recompilations),
-        ("fallbacks to eager", counts.fallbacks),
+        ("graph breaks", _if_known(run, counts.graph_breaks)),
+        ("recompilations", _if_known(run, counts.recompilations)),
+        ("fallbacks to eager", _if_known(run, counts.fallbacks)),
         ("kernels", counts.kernels),
-        ("guards", counts.guards),
+        ("guards", _if_known(run, counts.guards)),
+        ("compile time", _if_known(run, f"{counts.seconds:.2f} s")),
     ]
     yield "| | |"
     yield "|---|---:|"
     for title, number in rows:
         yield f"| {title} | {number} |"
-    yield f"| compile time | {counts.seconds:.2f} s |"
+
+
+def _if_known(run: Run, value: object) -> object:
+    """Return a value that only PyTorch's trace has: nothing was counted in a run that is made from files alone."""
+    return "not known" if run.origin == "files" else value
 
 
 def _findings(run: Run) -> Iterator[str]:
     for number, finding in enumerate(run.findings[:_FINDINGS], 1):
         place = f" ({place_text(run, finding.place)})" if finding.place else ""
-        yield f"{number}. **{_text(finding.title)}**{place}. {_text(finding.text)}"
+        cost = f", {finding.seconds:.2f} s" if finding.seconds else ""
+        yield f"{number}. **{_text(finding.title)}**{place}{cost}. {_text(finding.text)}".rstrip()
     if len(run.findings) > _FINDINGS:
         yield f"{_FINDINGS + 1}. ... and {len(run.findings) - _FINDINGS} more"
 
 
 def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> Iterator[str]:
-    """The section of a function; ``run`` is its part of the run."""
+    """Yield the section of a function; ``run`` is its part of the run."""
     place = f"{run.sources[function.source].path}:{function.first_line}"
     yield f"## `{function.qualified_name}` ({place})"
     yield ""
@@ -90,6 +98,9 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         yield "|---|---|---|---:|---:|---|---:|"
         yield from (_compilation(run, each) for each in run.compilations)
         yield ""
+    sites = dict.fromkeys(each.compiled_at for each in run.compilations if each.compiled_at is not None)
+    if sites:
+        yield f"- `torch.compile` was called at {', '.join(place_text(run, each) for each in sites)}"
     met: Dict[Tuple[Optional[Place], str], Dict[str, None]] = {}
     for one in run.breaks:
         met.setdefault((one.place, one.reason), {}).setdefault(str(one.compile_id))
@@ -108,10 +119,16 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
             yield f"  - {_text(recompile.advice)}"
     for fallback in run.fallbacks:
         where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
-        reason = _text(fallback.reason.strip().split("\n")[0])
-        yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
+        reason = _text(described_error_in_line(fallback.reason))
+        if fallback.cause == RAISED:
+            yield f"- **Failed to compile**{where}, and the call raised {reason}"
+        else:
+            yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
         if fallback.advice:
             yield f"  - {_text(fallback.advice)}"
+    yield from map(_lookup, (each for each in run.cache_lookups if each.reason))
+    for artifact in with_memory(run):
+        yield f"- **Memory** of {_text(short_line(run, artifact))}"
     files = [*([] if full_code is None else [full_code]), *_files(run)]
     if files:
         yield ""
@@ -120,8 +137,13 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
     yield from _pieces(run)
 
 
+def _lookup(each: CacheLookup) -> str:
+    which = f"{each.cache} {each.state}" + (", backward" if each.backward else "")
+    return f"- **Cache** ({each.compile_id}, {which}): {_text(each.reason)}" + _text(changed_in_words(each.changed))
+
+
 def _printed(run: Run) -> Iterator[str]:
-    """The graphs of the whole function that backends and passes have printed, in order."""
+    """Yield the graphs of the whole function that backends and passes have printed, in order."""
     printed = [a for a in run.artifacts if a.path is not None and a.kind == "graph" and a.stage not in _STAGES]
     whole = [_link(artifact) for artifact in printed if not artifact.piece]
     if whole:
@@ -130,7 +152,7 @@ def _printed(run: Run) -> Iterator[str]:
 
 
 def _pieces(run: Run) -> Iterator[str]:
-    """The pieces of graphs that a backend has split, with what each became."""
+    """Yield the pieces of graphs that a backend has split, with the outcome of each."""
     pieces: Dict[Tuple[str, Optional[str]], List[Artifact]] = {}
     for artifact in run.artifacts:
         if artifact.path is not None and artifact.piece:
@@ -146,7 +168,7 @@ def _pieces(run: Run) -> Iterator[str]:
 
 
 def _of_no_compilation(artifact: Artifact) -> bool:
-    """Whether this was printed, or loaded, while nothing was compiled."""
+    """Return whether this was printed, or loaded, outside of any compilation."""
     return artifact.compile_id is None and artifact.kind in ("graph", "kernels", "wrapper")
 
 
@@ -163,7 +185,9 @@ def _compilation(run: Run, each: Compilation) -> str:
     seconds = (each.seconds or 0.0) + (each.backward_seconds or 0.0)
     cache = ", ".join(f"{name} {answer}" for name, answer in each.cache.items())
     runs = "" if each.runs is None else str(each.runs)
-    cells = [each.compile_id, what, each.status, f"{seconds:.2f}", str(len(each.guards)), cache, runs]
+    known = run.origin != "files"
+    numbers = [f"{seconds:.2f}", str(len(each.guards))] if known else ["", ""]
+    cells = [each.compile_id, what, status_in_words(each), *numbers, cache, runs]
     return f"| {' | '.join(cells)} |"
 
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Dict, List
 
 from depyf.quick_dataclass import dataclass
-from depyf.report.model.counts import lost
+from depyf.report.model.counts import lost, raised
 from depyf.report.model.run import Fallback, GraphBreak, Place, Recompile, Run
 
 
@@ -23,7 +23,7 @@ class Marks:
 
 
 def marks_of(run: Run) -> Dict[Place, Marks]:
-    """The marks of every line that has some."""
+    """Return the marks of every line that has some."""
     marks: Dict[Place, Marks] = {}
 
     def at(place: Place) -> Marks:
@@ -32,7 +32,7 @@ def marks_of(run: Run) -> Dict[Place, Marks]:
     for each in run.breaks:
         if each.place is not None:
             at(each.place).breaks.append(each)
-    for fallback in lost(run):
+    for fallback in (*lost(run), *raised(run)):
         if fallback.place is not None:
             at(fallback.place).fallbacks.append(fallback)
     for recompile in run.recompiles:
@@ -44,13 +44,13 @@ def marks_of(run: Run) -> Dict[Place, Marks]:
                 at(guard.place).guards += 1
     for kernel in run.kernels:
         for place in kernel.places:
-            at(place).kernels += 1
+            at(place).kernels += not kernel.extern
     _graphs(run, marks)
     return marks
 
 
 def _graphs(run: Run, marks: Dict[Place, Marks]) -> None:
-    """Notes the graphs of each line, from the links of graphs and from kernels."""
+    """Add the graphs of each line, from the links of graphs and from kernels."""
     found: Dict[Place, Dict[str, None]] = {}
     for artifact in run.artifacts:
         if artifact.kind == "graph" and artifact.compile_id:

@@ -11,13 +11,13 @@ import hashlib
 import html
 import re
 from pathlib import Path
-from typing import Sequence, Tuple
+from typing import Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.model.run import Run
 from depyf.report.render.flow import drawings
 from depyf.report.render.page_data import Difference, TextOf, data_element, printable
 
-__all__ = ["Difference", "TextOf", "render_page", "render_pages"]
+__all__ = ["Difference", "TextOf", "page_parts", "render_page", "render_pages"]
 
 _WEB = Path(__file__).parent / "web"
 
@@ -34,15 +34,19 @@ _SCRIPTS = (
     "router.js",
     "overview.js",
     "details.js",
+    "splitter.js",
     "bookkeeping.js",
     "artifact_pane.js",
     "source.js",
+    "layers.js",
     "breaks.js",
     "recompiles.js",
     "guards.js",
     "flow.js",
     "time.js",
+    "compilations.js",
     "stages.js",
+    "passes.js",
     "ranks.js",
     "search.js",
     "main.js",
@@ -50,7 +54,7 @@ _SCRIPTS = (
 
 
 def render_page(run: Run, text_of: TextOf) -> str:
-    """The page of one run. ``text_of`` returns the text of an artifact, None if it no longer exists."""
+    """Return the page of one run. ``text_of`` returns the text of an artifact, None if it no longer exists."""
     return render_pages([(run, text_of)])
 
 
@@ -58,12 +62,22 @@ def render_pages(
     runs: Sequence[Tuple[Run, TextOf]],
     differences: Sequence[Difference] = (),
     names: Sequence[str] = (),
-    comparison: str = "",
+    comparison: Optional[Mapping[str, object]] = None,
 ) -> str:
-    """One page for several runs: a selector of the run, and a view of where they differ.
+    """Return the page of ``page_parts``."""
+    return "".join(page_parts(runs, differences, names, comparison))
 
-    ``names`` are what the runs are called (``rank 0``, by default); ``differences`` name them in ``ranks``.
-    ``comparison`` is the title of that view, ``Ranks`` by default.
+
+def page_parts(
+    runs: Sequence[Tuple[Run, TextOf]],
+    differences: Sequence[Difference] = (),
+    names: Sequence[str] = (),
+    comparison: Optional[Mapping[str, object]] = None,
+) -> Iterator[str]:
+    """Yield one page for several runs, with a selector of the run and a view of their differences, in parts.
+
+    ``names`` are the names of the runs (``rank 0``, by default), which ``differences`` have in ``ranks``. With the
+    numbers of a ``comparison`` the view is called ``What changed``, and is the first.
     """
     called = [names[at] if at < len(names) else _name(run, at) for at, (run, _) in enumerate(runs)]
     script = _script()
@@ -73,10 +87,13 @@ def render_pages(
         "script": script,
         "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
-        "data": data_element(runs, differences, called, comparison),
     }
     # One pass: inserted text may itself look like a placeholder.
-    return re.sub(r"@@(\w+)@@", lambda match: parts[match.group(1)], _file("", "page.html"))
+    for number, text in enumerate(re.split(r"@@(\w+)@@", _file("", "page.html"))):
+        if text == "data" and number % 2:
+            yield from data_element(runs, differences, called, comparison)
+        else:
+            yield parts[text] if number % 2 else text
 
 
 def _script() -> str:

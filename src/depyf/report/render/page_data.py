@@ -6,25 +6,29 @@ no time when it is opened: there is less to read.
 
 from __future__ import annotations
 
-import ast
 import base64
 import dataclasses
+import itertools
 import json
 import zlib
-from collections import deque
-from typing import Callable, Deque, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from collections import Counter
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.diagnosis.break_advice import called
+from depyf.diagnosis.break_advice import called, described_break
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
+from depyf.diagnosis.guard_requirements import required
 from depyf.diagnosis.guard_sources import as_written
 from depyf.lazy_pattern import re_compile
+from depyf.quick_dataclass import replace
+from depyf.report.analysis.source_facts import source_facts
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import headline
-from depyf.report.model.manifest import to_json
+from depyf.report.model.manifest import json_parts
+from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import Artifact, Place, Run
 from depyf.report.model.sides import with_sides
+from depyf.report.render.memory_words import for_page
 
 TextOf = Callable[[Artifact], Optional[str]]
 
@@ -39,54 +43,138 @@ _SURROGATE = re_compile("[\ud800-\udfff]")
 
 
 def data_element(
-    runs: Sequence[Tuple[Run, TextOf]], differences: Sequence[Difference], names: List[str], comparison: str
-) -> str:
-    """The element with the id ``data`` that the scripts read."""
-    packed = ",".join(_packed(run, text_of) for run, text_of in runs)
+    runs: Sequence[Tuple[Run, TextOf]],
+    differences: Sequence[Difference],
+    names: List[str],
+    comparison: Optional[Mapping[str, object]] = None,
+) -> Iterator[str]:
+    """Yield the element with the id ``data`` that the scripts read, in parts."""
+    parts = (printable(part, "\\u{:04x}") for part in _data(runs, differences, names, comparison))
+    first: List[str] = []
+    size = 0
+    for part in parts:
+        first.append(part)
+        size += len(part)
+        if size >= _PACKED_FROM:
+            break
+    else:
+        harmless = _MARKUP.sub(r"\\u003c", "".join(first))
+        yield f'<script type="application/json" id="data">{harmless}</script>'
+        return
+    yield '<script type="text/plain" id="data" data-packed>'
+    yield from _packed(itertools.chain(first, parts))
+    yield "</script>"
+
+
+def _packed(parts: Iterable[str]) -> Iterator[str]:
+    """Yield a text packed by zlib, in base64."""
+    packer = zlib.compressobj(5)
+    left = b""
+    for part in parts:
+        left += packer.compress(part.encode("utf-8"))
+        whole = len(left) - len(left) % 3
+        if whole:
+            yield base64.b64encode(left[:whole]).decode("ascii")
+            left = left[whole:]
+    yield base64.b64encode(left + packer.flush()).decode("ascii")
+
+
+def _data(
+    runs: Sequence[Tuple[Run, TextOf]],
+    differences: Sequence[Difference],
+    names: List[str],
+    comparison: Optional[Mapping[str, object]],
+) -> Iterator[str]:
+    """Yield the data of the page as JSON, in parts."""
+    before = '{"runs":['
+    for run, text_of in runs:
+        yield before
+        yield from _run(run, text_of)
+        before = ","
     rest = f'"differences":{_json(list(differences))},"names":{_json(names)},"comparison":{_json(comparison)}'
-    text = printable(f'{{"runs":[{packed}],{rest}}}', "\\u{:04x}")
-    if len(text) < _PACKED_FROM:
-        harmless = _MARKUP.sub(r"\\u003c", text)
-        return f'<script type="application/json" id="data">{harmless}</script>'
-    small = base64.b64encode(zlib.compress(text.encode("utf-8"), 5)).decode("ascii")
-    return f'<script type="text/plain" id="data" data-packed>{small}</script>'
+    yield f"{'' if runs else before}],{rest}}}"
 
 
-def _packed(run: Run, text_of: TextOf) -> str:
-    """A run as JSON: its manifest, without data that is stored separately once (texts) or in a shorter form (stacks,
-    links).
-    """
+def _run(run: Run, text_of: TextOf) -> Iterator[str]:
+    """Yield a run as JSON: its manifest, without data that is stored once elsewhere (texts) or shorter (stacks,
+    links)."""
     run = with_sides(run)
-    texts: Dict[str, str] = {}
-    links: Dict[str, List[List[object]]] = {}
-    stacks: Dict[Tuple[Place, ...], int] = {}
-    for artifact in run.artifacts:
-        text = text_of(artifact)
-        if text is None:
-            text = artifact.text
-        if text is not None:
-            texts[artifact.id] = text
-        if artifact.links:
-            links[artifact.id] = [
-                [link.first, link.last, stacks.setdefault(link.places, len(stacks))]
-                + ([list(link.names)] if link.names else [])
-                for link in artifact.links
-            ]
-    bare = dataclasses.replace(
+    bare = replace(
         run,
-        artifacts=tuple(dataclasses.replace(each, text=None, links=()) for each in run.artifacts),
+        artifacts=tuple(replace(each, text=None, links=(), memory=None) for each in run.artifacts),
         totals=totals_of(run),
+        cache_lookups=tuple(dataclasses.replace(each, parts=(), settings=None) for each in run.cache_lookups),
+        cache_settings=(),
     )
-    parts = {"texts": texts, "links": links, "stacks": list(stacks), "statements": _statements(run)}
+    yield '{"run":'
+    yield from json_parts(bare)
+    yield ',"texts":'
+    yield from _object(_texts(run, text_of))
+    stacks: Dict[Tuple[Place, ...], int] = {}
+    yield ',"links":'
+    yield from _object(_links(run, stacks))
+    parts = {"stacks": list(stacks), "statements": _statements(run)}
     parts["headline"] = headline(run)
     parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}
+    parts["time_parts"] = [(words, seconds) for seconds, words, _ in parts_in_words(run)]
+    parts["break_titles"] = [described_break(each.reason.split("\n")[0], each.explanation) for each in run.breaks]
     parts["guards"] = _guards(run)
+    parts["memory"] = for_page(run)
     parts["counts"] = {root: dataclasses.asdict(each) for root, each in counts_by_function(run).items()}
-    return f'{{"run":{to_json(bare)},{_json(parts)[1:]}'
+    yield f",{_json(parts)[1:]}"
+
+
+def _object(items: Iterable[Tuple[str, str]]) -> Iterator[str]:
+    """Yield an object as JSON; its values are JSON."""
+    before = "{"
+    for name, value in items:
+        yield f"{before}{_json(name)}:"
+        yield value
+        before = ","
+    yield "}" if before == "," else "{}"
+
+
+def _texts(run: Run, text_of: TextOf) -> Iterator[Tuple[str, str]]:
+    """Yield the text of each artifact that has one, as JSON."""
+    for artifact in {artifact.id: artifact for artifact in run.artifacts}.values():
+        text = text_of(artifact)
+        if text is None:
+            text = artifact.content
+        if text is not None:
+            yield artifact.id, _json(text)
+
+
+def _links(run: Run, stacks: Dict[Tuple[Place, ...], int]) -> Iterator[Tuple[str, str]]:
+    """Yield the links of each artifact that has some, as JSON. Stacks are numbered by ``stacks``, which grows."""
+    of_names: Dict[Tuple[str, ...], str] = {(): ""}
+    linked = {artifact.id: artifact for artifact in run.artifacts if artifact.links}
+    repeated = {at for at, count in Counter(id(each.links) for each in linked.values()).items() if count > 1}
+    known: Dict[int, str] = {}
+    for artifact in linked.values():
+        at = id(artifact.links)
+        if at in known:
+            yield artifact.id, known[at]
+            continue
+        rows = []
+        for link in artifact.links:
+            names = of_names.get(link.names)
+            if names is None:
+                names = of_names[link.names] = f",{_json(link.names)}"
+            rows.append(f"[{link.first},{link.last},{stacks.setdefault(link.places, len(stacks))}{names}]")
+        text = f"[{','.join(rows)}]"
+        if at in repeated:
+            known[at] = text
+        yield artifact.id, text
 
 
 def _guards(run: Run) -> Dict[str, object]:
-    """The manifest's guards for display: groups, the group of each guard, and sources and kinds in words."""
+    """Return the manifest's guards for display: groups, the group of each guard, what it requires (as a number of
+    ``requirements``), and sources and kinds in words."""
+    requirements: Dict[str, int] = {}
+    required_by = {
+        each.compile_id: [requirements.setdefault(required(guard.text), len(requirements)) for guard in each.guards]
+        for each in run.compilations
+    }
     sources = {guard.source for each in run.compilations for guard in each.guards}
     written = {source: as_written(source) for source in sorted(sources)}
     kinds = {guard.kind: kind_in_words(guard.kind) for each in run.compilations for guard in each.guards}
@@ -96,6 +184,8 @@ def _guards(run: Run) -> Dict[str, object]:
             each.compile_id: [group_of(guard.kind, guard.source, guard.text) for guard in each.guards]
             for each in run.compilations
         },
+        "required": required_by,
+        "requirements": list(requirements),
         "sources": {source: text for source, text in written.items() if source != text},
         "kinds": {kind: words for kind, words in kinds.items() if words},
     }
@@ -103,27 +193,7 @@ def _guards(run: Run) -> Dict[str, object]:
 
 def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
     """Return the first and last lines of multi-line statements, by source: a fact about one line applies to all."""
-    found = {}
-    for index, source in enumerate(run.sources):
-        try:
-            # Source that does not parse (another Python version, or not Python): each line is a statement.
-            tree = parse(source.text or "")
-        except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        spans = [(node.lineno, node.end_lineno or node.lineno) for node in _simple_statements(tree)]
-        found[index] = [span for span in spans if span[0] < span[1]]
-    return found
-
-
-def _simple_statements(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements without a body, those around them first. Expressions hold none, and are most of a tree."""
-    todo: Deque[ast.AST] = deque([tree])
-    while todo:
-        node = todo.popleft()
-        if isinstance(node, ast.stmt) and not hasattr(node, "body"):
-            yield node
-        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-            todo.extend(getattr(node, name, ()))
+    return {index: list(source_facts(source.text or "").spans) for index, source in enumerate(run.sources)}
 
 
 def _json(value: object) -> str:
@@ -131,5 +201,11 @@ def _json(value: object) -> str:
 
 
 def printable(text: str, form: str = "\ufffd") -> str:
-    """The text without lone surrogates, which can't be written to a file."""
+    """Return the text without lone surrogates, which can't be written to a file."""
+    try:
+        text.encode("utf-8")
+    except synchronous(UnicodeError):
+        pass
+    else:
+        return text
     return _SURROGATE.sub(lambda match: form.format(ord(match.group())), text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence, Tuple
 
+from depyf.messages import cut, listed
 from depyf.report.model.counts import counts_of, lost
 from depyf.report.model.headline import headline, many
 from depyf.report.model.phases import phase_totals
@@ -15,24 +16,27 @@ _LONGEST = 110
 
 
 def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
-    """The headline, the counts, the time by phase and the findings that cost most, the user's own code first."""
-    lines = [headline(run), *(_short(f"! this dump is incomplete: {each}") for each in run.failures)]
+    """Return the headline, the counts, the time by phase and the findings that cost most, the user's own code first."""
+    lines = [headline(run), *(cut(f"! this dump is incomplete: {each}", _LONGEST) for each in run.failures)]
     if not run.compilations and not run.fallbacks:
-        return [*lines, *run.notes]
+        return [*lines, *_findings(run, findings), *run.notes]
     lines += [f"{name:<{_WIDTH}}{text}" for name, text in _counts(run)]
-    for name, seconds in phase_totals(run)[:phases]:
-        lines.append(f"{'  ' + name:<{_WIDTH + 12}}{seconds:7.2f} s")
-    for finding in run.findings[:findings]:
-        where = "" if finding.place is None else f" ({place_text(run, finding.place)})"
-        lines.append(_short(f"! {finding.title}{where}"))
-    return lines
+    times = phase_totals(run)[:phases]
+    width = max((len(name) for name, _ in times), default=0) + 4
+    lines += [f"{'  ' + name:<{width}}{seconds:7.2f} s" for name, seconds in times]
+    return [*lines, *_findings(run, findings)]
+
+
+def _findings(run: Run, most: int) -> List[str]:
+    wheres = ["" if each.place is None else f" ({place_text(run, each.place)})" for each in run.findings[:most]]
+    return [cut(f"! {each.title}{where}", _LONGEST) for each, where in zip(run.findings, wheres)]
 
 
 def _counts(run: Run) -> List[Tuple[str, str]]:
-    """The rows of the summary; what each counts is defined in docs/glossary.md."""
+    """Return the rows of the summary; what each counts is defined in docs/glossary.md."""
     counts = counts_of(run)
     resumed = f" and {many(counts.resume_functions, 'resume function')}" if counts.resume_functions else ""
-    libraries = f" generated, {many(counts.library_kernels, 'call')} of libraries" if counts.library_kernels else ""
+    libraries = f", {many(counts.library_kernels, 'library call')}" if counts.library_kernels else ""
     met = f", met in {counts.graph_breaks_met} compilations" if counts.graph_breaks_met > counts.graph_breaks else ""
     always = [
         ("functions compiled", f"{counts.functions}{resumed}, in {many(counts.compilations, 'compilation')}"),
@@ -53,13 +57,18 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
     ]
 
 
-def whose_page(ours: Run, shown: Sequence[Run]) -> str:
-    """Return the text after the path of a page in a distributed program: which ranks are on it."""
+def whose_page(ours: Run, shown: Sequence[Run], *, of_many: bool) -> str:
+    """Return the text after the path of a page in a distributed program: which ranks are on it.
+
+    ``of_many``: no rank writes a page of all.
+    """
     if ours.rank is None:
         return ""
     ranks = sorted({each.rank for each in shown if each.rank is not None} | {ours.rank})
     if len(ranks) > 1:
         return f" (ranks {', '.join(map(str, ranks))})"
+    if of_many:
+        return f" (rank {ours.rank})"
     return f" (rank {ours.rank}; the rank that ends last writes the page of all)"
 
 
@@ -74,11 +83,4 @@ def _named(run: Run, functions: Sequence[object]) -> str:
 
 
 def _listed(names: List[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f" ({', '.join(names[:3])}{more})"
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+    return f" ({listed(names, 3)})" if names else ""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from typing import List, Optional, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence
 from urllib.parse import quote
 
 from depyf import file_names
-from depyf.report.diff.comparison import Comparison, as_differences
-from depyf.report.diff.ranks import Difference, differences
-from depyf.report.model.manifest import to_json, without_texts
+from depyf.quick_dataclass import replace
+from depyf.regular_files import write_whole
+from depyf.report.diff.comparison import Comparison
+from depyf.report.diff.comparison_data import as_differences, tables_of
+from depyf.report.diff.rank_groups import Difference
+from depyf.report.diff.rank_summary import summary_json
+from depyf.report.model.manifest import json_parts, without_texts
 from depyf.report.model.run import Run
 from depyf.report.read.own_files import MARKDOWN_MARK, check
+from depyf.report.read.ranks import Ranks
 from depyf.report.read.reading import Loaded
 from depyf.report.render.flow_file import flow_markdown, flow_svg
 from depyf.report.render.markdown import index_markdown
-from depyf.report.render.page import render_pages
+from depyf.report.render.page import page_parts
 from depyf.report.render.perfetto import perfetto_trace
 
 
-def write_report(
-    runs: Sequence[Loaded], output: Optional[str], trace: Optional[str] = None, flow: Optional[str] = None
-) -> str:
+def write_report(ranks: Ranks, output: Optional[str], trace: Optional[str] = None, flow: Optional[str] = None) -> str:
     """Write the page of these runs, and beside it ``index.md`` and the manifests; return the path of the page.
 
     ``output`` is a file with the ending ``.html``, or a directory. Without one the page goes into the directory of the
@@ -30,6 +32,7 @@ def write_report(
     Perfetto's, ``flow`` one for what calls go through (``.md``: Mermaid charts; ``.svg``: a drawing). Raises
     ``OSError``, before anything is written when a file that depyf has not written would be replaced.
     """
+    runs = ranks.runs
     page = output or _directory(runs)
     if not page.endswith((".html", ".htm")):
         page = os.path.join(page, file_names.page_file())
@@ -44,18 +47,38 @@ def write_report(
             manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
     check([page, index, *manifests, *filter(None, (trace, flow))])
     os.makedirs(directory, exist_ok=True)
-    apart = where_ranks_differ(runs)
-    _write(page, render_pages([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
-    _write(index, _index(runs, apart))
+    head = ranks.in_numbers()
+    apart = [*([head] if head is not None else []), *ranks.differences()]
+    _write(page, page_parts([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
+    _write(index, [_index(runs, apart)])
     for path, run in manifests.items():
-        _write(path, to_json(run))
+        _write(path, json_parts(run))
     if trace:
-        _write(trace, perfetto_trace([(each.name, each.run) for each in runs]))
+        _write(trace, [perfetto_trace([(each.name, each.run) for each in runs])])
     if flow:
         named = [(each.name, each.run) for each in runs]
         address = quote(os.path.relpath(page, os.path.dirname(flow) or "."))
-        _write(flow, flow_svg(named, address) if flow.endswith(".svg") else flow_markdown(named))
+        _write(flow, [flow_svg(named, address) if flow.endswith(".svg") else flow_markdown(named)])
     return page
+
+
+def write_summaries(ranks: Ranks, directory: str) -> List[str]:
+    """Write the summary of each rank, and nothing else; return the paths. Raises ``OSError``, as ``write_report``.
+
+    Ranks of one number, of several launches, get files of their own.
+    """
+    seen: Dict[str, int] = {}
+    paths = []
+    for each in ranks.summaries:
+        mark = "" if each.rank is None else f".{file_names.rank_mark(each.rank)}"
+        seen[mark] = number = seen.get(mark, 0) + 1
+        name = file_names.summary_file(mark if number == 1 else f"{mark}.{number}")
+        paths.append(os.path.join(directory, name))
+    check(paths)
+    os.makedirs(directory, exist_ok=True)
+    for path, summary in zip(paths, ranks.summaries):
+        _write(path, [summary_json(summary)])
+    return paths
 
 
 def _is_in_process_folder(loaded: Loaded, directory: str) -> bool:
@@ -66,15 +89,10 @@ def _is_in_process_folder(loaded: Loaded, directory: str) -> bool:
     return parent == os.path.realpath(directory) and file_names.is_process_folder(name)
 
 
-def where_ranks_differ(runs: Sequence[Loaded]) -> List[Difference]:
-    """Return the differences between these runs; those between forked children and their parents do not count."""
-    return differences([loaded.side for loaded in runs if not loaded.is_child])
-
-
 def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
-    """``index.md``: where the ranks differ, and a section for each."""
+    """Return ``index.md``: where the ranks differ, and a section for each."""
     lines = [MARKDOWN_MARK, ""]
-    if len(runs) > 1:
+    if len(runs) > 1 or apart:
         lines += ["# Where the ranks differ", ""]
         for each in apart:
             lines += [f"## {each['title']}", "", each["text"], ""]
@@ -89,7 +107,9 @@ def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
 
 
 def _with_texts(loaded: Loaded) -> Run:
-    """The run with its texts in the manifest, which is not beside its files."""
+    """Return the run with its texts in the manifest, which is not beside its files."""
+    if loaded.directory is None:
+        return loaded.run
     artifacts = (replace(each, text=loaded.text_of(each), path=None) for each in loaded.run.artifacts)
     return replace(loaded.run, artifacts=tuple(artifacts))
 
@@ -98,13 +118,12 @@ def write_comparison(before: Loaded, after: Loaded, comparison: Comparison, path
     """Write the page that shows two runs and what changed from one to the other. Raises ``OSError``."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     runs = [(each.run, each.text_of) for each in (before, after)]
-    _write(path, render_pages(runs, as_differences(comparison), [before.name, after.name], "What changed"))
+    _write(path, page_parts(runs, as_differences(comparison), [before.name, after.name], tables_of(comparison)))
 
 
 def _directory(runs: Sequence[Loaded]) -> str:
     return runs[0].directory or "."
 
 
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.write(text)
+def _write(path: str, parts: Iterable[str]) -> None:
+    write_whole(os.path.realpath(path), parts)  # a link stays one

@@ -1,6 +1,6 @@
-"""What Python imports when it starts in a process that ``depyf run --follow`` has put this folder before others for.
+"""The module that Python imports at startup in processes started under ``depyf run --follow``.
 
-It begins what the environment asks for, and then is the ``sitecustomize`` that would have been found without it.
+It starts the dump that the environment asks for, and then loads the ``sitecustomize`` that it hides.
 """
 
 import importlib.machinery
@@ -14,7 +14,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 def _begin() -> None:
     try:
         from depyf.running.by_environment import begin
-    except ImportError:  # another Python, which has no depyf
+    except ImportError:  # another Python, without depyf
         return
     begin()
 

@@ -1,7 +1,7 @@
 """Free and cell variables in a given order: the compiler sorts them by name, so they are compiled under other names.
 
-CPython lists free variables, and cells that are no parameters, sorted by name. Dynamo's code objects list them in the
-order in which Dynamo met them, and Dynamo demands that order of whatever replaces its code.
+CPython lists free variables, and cells that are not parameters, sorted by name. Dynamo's code objects list them in the
+order of their first use, and Dynamo requires that order of a replacement for its code.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from depyf.lazy_pattern import re_compile
 from depyf.source.names import mangle
 from depyf.source.rewriting import Node, Rewriter, replaced
 
-# "__class__" keeps its name, the compiler looks for it; "A" sorts before "_", "a" behind it.
-_PREFIX = re_compile(r"[Aa]\d{6}depyf_")
+# "__class__" keeps its name, which the compiler looks up; "A" sorts before "_", "a" after it.
+RESPELLED = "depyf_"
+"""A part of the prefix of each name that ``sorted_spellings`` makes up."""
+
+_PREFIX = re_compile(rf"[Aa]\d{{6}}{RESPELLED}")
 
 
 def sorted_spellings(reference: Code) -> Dict[str, str]:
-    """Names for the cells and free variables of ``reference`` that sort as they are ordered in it."""
+    """Return names for the cells and free variables of ``reference`` that sort in their order there."""
     spellings: Dict[str, str] = {}
     for names in (reference.co_cellvars, reference.co_freevars):
         first = "A" if "__class__" in names else "a"
@@ -27,17 +30,17 @@ def sorted_spellings(reference: Code) -> Dict[str, str]:
             if name == "__class__":
                 first = "a"
             else:
-                spellings[name] = f"{first}{len(spellings):06}depyf_{name}"
+                spellings[name] = f"{first}{len(spellings):06}{RESPELLED}{name}"
     return spellings
 
 
 def original_spelling(name: str) -> str:
-    """``name`` without what ``sorted_spellings`` put in front of any part of it."""
+    """Return ``name`` without the prefixes of ``sorted_spellings`` in any part of it."""
     return _PREFIX.sub("", name)
 
 
 def respell(tree: Node, spellings: Mapping[str, str]) -> Node:
-    """``tree`` with its variables renamed; attributes and keyword arguments stay."""
+    """Return ``tree`` with its variables renamed; attributes and keyword arguments stay."""
     respelled: Node = _Respelling(spellings).visit(tree)
     return respelled
 
@@ -66,7 +69,7 @@ class _Respelling(Rewriter):
     def visit_alias(self, node: ast.alias) -> ast.alias:
         if node.asname:
             return replaced(node, asname=self._name(node.asname))
-        # "import a.b" binds "a"; what is imported gets its name back in the compiled code.
+        # "import a.b" binds "a"; the imported name is restored in the compiled code.
         first, dot, rest = node.name.partition(".")
         return replaced(node, name=self._name(first) + dot + rest)
 

@@ -1,9 +1,8 @@
-"""What a text can't say, by the names that it has instead: ``Placeholder`` describes one of them to the reader.
+"""What text can't express, by the name in its place: ``Placeholder`` describes one of them to the reader.
 
-Objects without a literal go through the compiler as stand-ins, and come out as themselves.
-
-The compiler takes only its own kinds of constants. A frozenset is one that it neither merges with another, nor
-computes with when it folds constants, nor prints.
+Objects without a literal pass through the compiler as replacement constants and are restored afterwards. The compiler
+accepts only its own types of constants. A frozenset is one that it neither merges with another, nor uses in constant
+folding, nor prints.
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ _ADDRESS = re_compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Kind(enum.Enum):
-    """What a text can't say."""
+    """What text can't express."""
 
     CONSTANT = "constant"
     """An object in ``co_consts`` that has no literal."""
     NAME = "name"
-    """A name in the bytecode that is no identifier, or would be read as another one where it stands."""
+    """A name in the bytecode that is not an identifier, or that would be read as another name."""
     QUALIFIED_NAME = "qualified name"
-    """The ``__qualname__`` of a nested function, where it is not the one of its place."""
+    """The ``__qualname__`` of a nested function, where it is not that of its position."""
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """``name``, an identifier (of functions the qualified name) that has a meaning in the text, represents ``value``:
-    an object, or the name as it is in the bytecode."""
+    """An identifier ``name`` (for functions the qualified name) in the text that represents ``value``: an object, or
+    the name in the bytecode."""
 
     name: str
     value: object
@@ -54,7 +53,7 @@ class Placeholder:
 def placeholders_of(
     constants: Mapping[str, object], names: Mapping[str, str], qualified: Mapping[str, str]
 ) -> Tuple[Placeholder, ...]:
-    """All of a text, in the order of their names."""
+    """Return all placeholders of a text, sorted by name for each kind."""
 
     def found() -> Iterator[Placeholder]:
         for kind, table in ((Kind.CONSTANT, constants), (Kind.NAME, names), (Kind.QUALIFIED_NAME, qualified)):
@@ -65,15 +64,16 @@ def placeholders_of(
 
 
 def head_comment(placeholders: Tuple[Placeholder, ...]) -> List[str]:
-    """The comment lines at the head of a text with ``placeholders``. (The first two are fixed: Python looks for the
+    """Return the comment lines at the head of a text with ``placeholders``. (The first two are fixed: Python reads the
     encoding of a file there.)"""
-    lines = ["This text alone is not the original: it can't say what these names represent.", ""]
+    lines = ["This text alone is not the original: it can't express what these names represent.", ""]
     lines += map(str, placeholders)
     return [f"# {' '.join(line.split())}".rstrip() for line in lines]
 
 
 def described(value: object) -> str:
-    """A constant without a literal in a few words, the same in every run: no address, no order of a set."""
+    """Return a short description of a constant without a literal that is the same in every run: no address, no set
+    order."""
     if isinstance(value, CodeType):
         return f"the code of {value.co_name}"
     if isinstance(value, ModuleType):
@@ -83,13 +83,13 @@ def described(value: object) -> str:
         return f"a {kind}"
     try:
         text = " ".join(repr(value).split())
-    except synchronous() as error:  # anybody's code
+    except synchronous() as error:  # user code
         return f"a {kind} (its repr() raises {type(error).__name__})"
     return f"a {kind}" if len(text) > _LONGEST or not text.isprintable() else _ADDRESS.sub("", text)
 
 
 class StandIns:
-    """One stand-in for each placeholder name."""
+    """One replacement constant for each placeholder name."""
 
     def __init__(self, constants: Mapping[str, object]) -> None:
         self._stand_ins: Dict[str, FrozenSet[object]] = {}
@@ -100,11 +100,11 @@ class StandIns:
             self._objects[stand_in] = value
 
     def put_in(self, tree: Node) -> Node:
-        """``tree`` with the placeholder names replaced by constants."""
+        """Return ``tree`` with the placeholder names replaced by constants."""
         return _Insertion(self._stand_ins).visit(tree) if self._stand_ins else tree
 
     def take_out(self, constant: object) -> object:
-        """The constant with the objects in it, at any depth, that the stand-ins stand for."""
+        """Return the constant with its replacement constants, at any depth, replaced by their objects."""
         if not self._objects:
             return constant
         if type(constant) is frozenset:

@@ -1,4 +1,4 @@
-"""A compiled code object made to stand in for another one: names, constants, flags as they were in the bytecode."""
+"""A compiled code object made a replacement for another one: names, constants, flags as they were in the bytecode."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import inspect
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from depyf.bytecode.code import Code, flags_like, version_of
-from depyf.result import DecompilationError
-from depyf.source.compiling.cell_order import original_spelling
+from depyf.bytecode.code import Code, flags_like, parameter_names, version_of
+from depyf.errors import DecompilationError
+from depyf.source.compiling.cell_order import RESPELLED, original_spelling
 from depyf.source.compiling.placeholders import StandIns
 from depyf.source.compiling.scaffold import MARKS, NAME
-from depyf.source.signature import parameter_names
 
 _KIND_FLAGS = {
     inspect.CO_OPTIMIZED: "a function",
@@ -24,8 +23,8 @@ _KIND_FLAGS = {
 
 
 class Restoration:
-    """Undoes in code objects what had to be done to the tree so that it could be written and compiled; ``flags`` are
-    those that it could not be compiled with, ``given`` qualified names by what the compiler makes of them."""
+    """Undoes in code objects the changes that made the tree writable and compilable. ``flags``: those that it could not
+    be compiled with. ``given``: qualified names by those that the compiler makes."""
 
     def __init__(
         self,
@@ -41,13 +40,14 @@ class Restoration:
         self._qualname = self._original_qualname = NAME
 
     def within(self, qualname: str, original_qualname: str) -> Restoration:
-        """The same for code that is called ``qualname`` where it was compiled, and ``original_qualname`` at home."""
+        """Return the restoration for code that is called ``qualname`` where it was compiled, and ``original_qualname``
+        at home."""
         result = Restoration(self._names, self._stand_ins, self._flags, self._given)
         result._qualname, result._original_qualname = qualname, original_qualname
         return result
 
     def restore(self, code: CodeType) -> CodeType:
-        """``code``, and what is nested in it, with the original names and constants."""
+        """Return ``code``, and its nested code, with the original names and constants."""
         changes: Dict[str, Any] = {"co_flags": code.co_flags | self._flags} if self._flags else {}
         for field in ("co_name", "co_qualname"):
             if hasattr(code, field):
@@ -64,7 +64,7 @@ class Restoration:
         return self._strings(self._stand_ins.take_out(constant))
 
     def _strings(self, constant: object) -> object:
-        """Names are constants too: those of keyword arguments, of what is imported, of classes."""
+        """Restore the names in a constant: those of keyword arguments, imports and classes."""
         if type(constant) is str:
             return self._string(constant)
         if type(constant) is tuple and any(type(item) in (str, tuple) for item in constant):
@@ -74,7 +74,7 @@ class Restoration:
 
     def _string(self, text: str) -> str:
         text = self._names.get(text, text)
-        if "depyf_" in text:
+        if RESPELLED in text:
             text = original_spelling(text)
         if text.startswith(MARKS) and (text + ".").startswith(self._qualname + "."):
             rest = text[len(self._qualname) :].split(".")
@@ -87,29 +87,27 @@ class Restoration:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether both are made of the same objects (equality would confuse 1 and 1.0, and could run anybody's code)."""
+    """Return whether both consist of the same objects (equality would confuse 1 and 1.0, and could run user code)."""
     if type(one) is tuple and type(other) is tuple:
         return len(one) == len(other) and all(a is b for a, b in zip(one, other))
     return one is other
 
 
 def stand_in_for(reference: Code, code: CodeType) -> CodeType:
-    """``code`` with the name and flags of ``reference``.
-
-    Raises ``DecompilationError`` if parameters, free variables, cells or kind of function differ.
-    """
+    """Return ``code`` with the name and flags of ``reference``. Raises ``DecompilationError`` if parameters, free
+    variables, cells or kind of function differ."""
     where = reference.co_name
     for flag, kind in _KIND_FLAGS.items():
         if (reference.co_flags ^ code.co_flags) & flag:
             raise DecompilationError(f"{where}: the original is {_not(reference, flag)}{kind}, the source is not")
     counts = _counts(reference), _counts(code)
-    names = tuple(parameter_names(reference)), tuple(parameter_names(code))
+    names = parameter_names(reference), parameter_names(code)
     if counts[0] != counts[1] or names[0] != names[1]:
         raise DecompilationError(f"{where}: the original takes the parameters {names[0]}, the source {names[1]}")
     for field, kind in (("co_freevars", "free variables"), ("co_cellvars", "cell variables")):
         wanted, got = getattr(reference, field), getattr(code, field)
         if version_of(reference) != version_of(code):
-            # Which variables are cells depends on the version; which are free does not, but for their order.
+            # The set of cells depends on the version; that of free variables does not, but their order.
             wanted, got = (sorted(wanted), sorted(got)) if field == "co_freevars" else ((), ())
         if wanted != got:
             raise DecompilationError(f"{where}: the original has the {kind} {wanted}, the source {got}")

@@ -1,7 +1,7 @@
-"""What has to stand around a function for it to compile to the code object it had.
+"""The surroundings that a function needs to compile to its original code object.
 
-The scaffolding is added to the tree that is compiled, never to the text. It makes the free variables, ``__class__``
-for ``super()``, and the cells that nothing in the text captures any more.
+The scaffolding is added to the tree that is compiled, never to the text. It makes the free variables, ``__class__`` for
+``super()``, and the cells that no code in the text captures any more.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from __future__ import annotations
 import ast
 import inspect
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union, cast
+from typing import Any, Dict, List, Optional, Sequence, Union, cast
 
-from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.code import Code, is_code, nested_codes
+from depyf.errors import DecompilationError
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Op
 from depyf.quick_dataclass import dataclass
-from depyf.result import DecompilationError
 from depyf.source.rewriting import Node, replaced
 
 Target = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Expr]
 
 NAME = "depyf_scaffold"
-"""Name of what is put around, and of the function while it is compiled."""
+"""The name of the enclosing function, and of the function itself while it is compiled."""
 
 _CLASS = "_" * 12
-"""Name of a class that is put around: one without letters mangles no names, and Dynamo's begin with two underscores."""
+"""The name of the enclosing class: one without letters mangles no names, and Dynamo's start with two underscores."""
 
 MARKS = (NAME, _CLASS)
-"""What qualified names begin with that we made."""
+"""The prefixes of qualified names inside of the scaffolding."""
 
 _CONDITIONAL = "__conditional_annotations__"
 _MADE_BY_CLASSES = frozenset({"__class__", _CONDITIONAL})
-"""Free variables that a class around provides. One of them is a cell of each class that annotates conditionally (3.14),
-and a free variable too if there is a class around."""
+"""Free variables that an enclosing class provides. One of them is a cell of each class that annotates conditionally
+(3.14), and also a free variable if there is an enclosing class."""
 TYPE_PARAMS = ".type_params"
-"""The variable in which a class with type parameters finds them (3.12)."""
+"""The variable that holds the type parameters of a class (3.12)."""
 
 _COMPREHENSIONS = {
     "<listcomp>": ast.ListComp,
@@ -50,22 +50,17 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Scaffolded:
-    """``tree`` is to be compiled; the code wanted is ``depth`` code objects further in, and called ``qualname``."""
+    """``tree`` is compiled; the wanted code is ``depth`` code objects inside, and called ``qualname``."""
 
     tree: ast.Module
     depth: int
     qualname: str
 
 
-def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
-    """The definition in ``tree`` that ``reference`` is the code of; ``None`` if it is that of the whole module.
-
-    A lambda is returned as the function that it is, but for generators; a comprehension as the statement that it
-    stands in. Raises
-    ``DecompilationError`` when ``tree`` has no definition and ``reference`` is no module.
-    """
-    if reference.co_name == "<module>" and not reference.co_flags & inspect.CO_OPTIMIZED:
-        return None
+def target_of(tree: ast.Module, reference: Code) -> Target:
+    """Return the definition in ``tree`` that ``reference``, which is no module, is the code of. A lambda is returned as
+    a function, except for generators; a comprehension as the statement that contains it. Raises ``DecompilationError``
+    when ``tree`` has no definition."""
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return statement
@@ -73,7 +68,7 @@ def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
         if isinstance(statement, ast.Expr) and isinstance(value, _COMPREHENSIONS.get(reference.co_name, ())):
             return statement
         if isinstance(value, ast.Lambda) and _is_generator(reference):
-            # Since 3.12 the code that turns StopIteration into RuntimeError is missing where a lambda yields.
+            # Since 3.12 a lambda that yields lacks the code that turns StopIteration into RuntimeError.
             bare = replaced(value, args=_bare_arguments(value.args))
             alone: object = replaced(statement, value=bare)
             return cast(ast.Expr, alone)
@@ -81,17 +76,15 @@ def target_of(tree: ast.Module, reference: Code) -> Optional[Target]:
             returned = ast.copy_location(ast.Return(value=value.body), value.body)
             function: ast.FunctionDef = _at(value, _function(NAME, value.args, [returned]))
             return function
-    raise DecompilationError(f"{reference.co_name}: the source holds no function, lambda or class")
+    raise DecompilationError(f"{reference.co_name}: the source has no function, lambda or class")
 
 
 def scaffold(
     target: Target, reference: Code, free: Sequence[str], cells: Sequence[str], unused: Sequence[str] = ()
 ) -> Scaffolded:
-    """The tree that makes ``target`` a code object with the variables ``free`` of ``reference``, as they are spelled.
-
-    ``cells`` are variables that must become cells of it though nothing in it captures them, ``unused`` are local
-    variables that it must have though nothing uses them.
-    """
+    """Return the tree that makes ``target`` a code object with the variables ``free`` of ``reference``, as spelled.
+    ``cells`` are variables that must become its cells though no code in it captures them, ``unused`` are local
+    variables that it must have though no code uses them."""
     bare: Any = target if isinstance(target, ast.Expr) else _without_surroundings(target)
     name = reference.co_name if isinstance(target, ast.Expr) else bare.name
     if isinstance(bare, _FUNCTIONS):
@@ -105,7 +98,7 @@ def scaffold(
     enclosing: object
     if _is_nested(reference) or set(free) - _MADE_BY_CLASSES:
         enclosing = _function(NAME, _no_arguments(), [*_bindings(free), bare])
-        if isinstance(target, ast.Expr) and reference.co_flags & inspect.CO_COROUTINE:  # only there it may be awaited
+        if isinstance(target, ast.Expr) and reference.co_flags & inspect.CO_COROUTINE:  # it may be awaited only there
             enclosing = ast.AsyncFunctionDef(**vars(enclosing))
         return Scaffolded(_module(_at(bare, enclosing), reference), depth + 1, f"{NAME}.<locals>.{name}")
     if free or (isinstance(bare, ast.ClassDef) and _CONDITIONAL not in reference.co_cellvars):
@@ -115,11 +108,11 @@ def scaffold(
 
 
 MAY_BE_AWAITED = "types.coroutine"
-"""The decorator that marks the code of a generator: what has the mark is written with the decorator."""
+"""The decorator that sets the flag in the code of a generator: code with the flag is written with the decorator."""
 
 
-def marks(target: Optional[Target]) -> int:
-    """The flags that the decorators of ``target`` set in its code when it is run."""
+def marks(target: Target) -> int:
+    """Return the flags that the decorators of ``target`` set in its code at run time."""
     decorators = getattr(target, "decorator_list", [])
     written = any(
         isinstance(each, ast.Attribute)
@@ -131,12 +124,13 @@ def marks(target: Optional[Target]) -> int:
 
 
 def dig(module: CodeType, scaffolded: Scaffolded) -> CodeType:
-    """The code object of the function in the compiled scaffolding."""
+    """Return the code object of the function in the compiled scaffolding. Raises ``DecompilationError`` if it is not
+    unique."""
     code = module
     for _ in range(scaffolded.depth):
         inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         if len(inner) != 1:
-            raise DecompilationError(f"the scaffolding holds {len(inner)} code objects where one was expected")
+            raise DecompilationError(f"the scaffolding has {len(inner)} code objects where one was expected")
         code = inner[0]
     return code
 
@@ -146,7 +140,8 @@ def _is_generator(reference: Code) -> bool:
 
 
 def _is_nested(reference: Code) -> bool:
-    """Whether ``reference`` comes from inside a function; only functions know it, so classes ask their methods."""
+    """Return whether ``reference`` comes from inside a function; only functions have that flag, so classes ask their
+    methods."""
     if reference.co_flags & inspect.CO_OPTIMIZED:
         return bool(reference.co_flags & inspect.CO_NESTED)
     return any(_is_nested(constant) for constant in reference.co_consts if is_code(constant))
@@ -155,7 +150,8 @@ def _is_nested(reference: Code) -> bool:
 def _without_surroundings(
     target: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef],
 ) -> Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]:
-    """``target`` without what is evaluated outside of it: defaults, decorators, annotations, bases, type parameters."""
+    """Return ``target`` without what is evaluated outside of it: defaults, decorators, annotations, bases, type
+    parameters."""
     changes: Dict[str, object] = {"decorator_list": []}
     if hasattr(target, "type_params"):
         changes["type_params"] = []
@@ -185,7 +181,7 @@ def _with_mentions(
     cells: Sequence[str],
     unused: Sequence[str],
 ) -> List[ast.stmt]:
-    """The body of ``target`` with statements in it that leave no bytecode but declare variables to the compiler."""
+    """Return the body of ``target`` with statements that emit no bytecode but declare variables to the compiler."""
     body = target.body
     documented = isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str)
     mentions: List[ast.stmt] = []
@@ -196,7 +192,7 @@ def _with_mentions(
         #     x = lambda: x                     a function in it captures become cells.
         dead = [*(_bind(cell, _capture(cell)) for cell in cells), *_bindings(unused)]
         mentions.append(ast.If(test=ast.Constant(value=0, kind=None), body=dead, orelse=[]))
-    # On the line of what follows: an instruction that marks the line of the ``if`` would stay otherwise.
+    # On the line of the next statement: otherwise an instruction that marks the line of the ``if`` would stay.
     rest = body[1:] if documented else body
     place = rest[0] if rest else target
     return [*body[:documented], *(_at(place, mention) for mention in mentions), *rest]
@@ -230,26 +226,20 @@ def _module(statement: ast.stmt, reference: Code) -> ast.Module:
 
 
 def _calls_super_plainly(reference: Code) -> bool:
-    """Since 3.12 ``super().name`` is one instruction, but not in modules that mention ``super`` outside functions."""
-    users = [code for code in _codes(reference) if _SUPER in code.co_names]
+    """Return whether ``super().name`` is not one instruction, as it is since 3.12. It is not in modules that mention
+    ``super`` outside functions."""
+    users = [code for code in nested_codes(reference) if _SUPER in code.co_names]
     return bool(users) and not any(instr.op is Op.SUPER_ATTR for code in users for instr in lower(code).ops)
 
 
-def _codes(code: Code) -> Iterator[Code]:
-    yield code
-    for constant in code.co_consts:
-        if is_code(constant):
-            yield from _codes(constant)
-
-
 def _at(place: ast.AST, node: Node) -> Node:
-    """``node`` at the position of ``place``, and its inner nodes too where they have none."""
+    """Return ``node`` at the position of ``place``, and its inner nodes too where they have none."""
     pending: List[ast.AST] = [node]
     while pending:
         current = pending.pop()
         if "lineno" in current._attributes and not hasattr(current, "lineno"):
             ast.copy_location(current, place)
         elif current is not node and "lineno" in current._attributes:
-            continue  # it is part of the source, and so is everything in it
+            continue  # it is part of the source, with all of its descendants
         pending.extend(ast.iter_child_nodes(current))
     return node

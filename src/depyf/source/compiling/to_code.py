@@ -1,4 +1,4 @@
-"""Source back to a code object that can stand in for a given one."""
+"""Source back to a code object that can replace a given one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, version_of
 from depyf.bytecode.nesting import names_of
-from depyf.normal.modes import flags_of, in_mode
+from depyf.errors import DecompilationError
+from depyf.normal.modes import Mode, flags_of, in_mode, is_module
 from depyf.quick_dataclass import dataclass
-from depyf.result import DecompilationError
-from depyf.source.compiling.cell_order import respell, sorted_spellings
+from depyf.source.compiling.cell_order import RESPELLED, respell, sorted_spellings
 from depyf.source.compiling.placeholders import StandIns
 from depyf.source.compiling.restoring import Restoration, stand_in_for
 from depyf.source.compiling.scaffold import Scaffolded, Target, dig, marks, scaffold, target_of
@@ -27,12 +27,9 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a text compiles to.
-
-    ``alone``: the code object of the text itself, in the surroundings of the original (``source.scaffold``): no
-    constant was put into it, and no name changed. ``code`` is a replacement for the original, see ``compile_like``.
-    ``given`` are qualified names of functions in that, by those that they have in ``alone``.
-    """
+    """The result of compiling a text. ``alone``: the code object of the text itself, in the surroundings of the
+    original (``source.scaffold``), without restored constants or names. ``code`` is a replacement for the original, see
+    ``compile_like``. ``given``: the qualified names of its functions, by those that they have in ``alone``."""
 
     alone: CodeType
     code: CodeType
@@ -40,22 +37,21 @@ class Compiled:
 
 
 def compile_source(source: SourceText, reference: Code, filename: str, *, replaceable: bool = True) -> Compiled:
-    """The code object of ``source`` by itself, and the one that can replace ``reference`` (if it is ``replaceable``:
-    where parts are missing, variables may be, too).
+    """Return the code object of ``source`` by itself, and the one that can replace ``reference``.
 
-    Both come from one compilation, unless the second needs what the text does not hold: constants without a literal,
-    names that can't be written, another order of variables. Raises ``DecompilationError`` when either can't be had.
+    ``replaceable`` is False where parts are missing, since variables may be, too. Both come from one compilation,
+    unless the second needs what text can't express: constants without a literal, names that can't be written, another
+    order of variables. Raises ``DecompilationError`` when one of them can't be made.
     """
     return _refusing(reference, lambda: _Job(source, reference, filename).both(replaceable=replaceable))
 
 
 def compile_like(source: SourceText, reference: Code, filename: str, *, all_locals: bool = False) -> CodeType:
-    """The code object of ``source`` that can stand in for ``reference``.
+    """Return the code object of ``source`` that can replace ``reference``.
 
     It has the name, parameters, free variables, cell variables (the last two in the same order), flags and objects as
-    constants of ``reference``, and lies on the lines of ``source.text`` in file ``filename``. With ``all_locals`` it
-    has all local variables of ``reference``, too, also those that nothing uses any more. Raises
-    ``DecompilationError`` when that can't be had.
+    constants of ``reference``, and the lines of ``source.text`` in file ``filename``. With ``all_locals`` it also has
+    the unused local variables of ``reference``. Raises ``DecompilationError`` when it can't be made.
     """
     return _refusing(reference, lambda: _Job(source, reference, filename).restored(None, all_locals=all_locals))
 
@@ -65,10 +61,12 @@ def _refusing(reference: Code, work: Callable[[], _Result]) -> _Result:
         return with_deep_stack(work)
     except synchronous(SyntaxError, ValueError, TypeError) as error:
         raise DecompilationError(f"{reference.co_name}: the source does not compile: {error}") from error
+    except synchronous(MemoryError) as error:  # what the parser of Python 3.8 raises for its own stack
+        raise DecompilationError(f"{reference.co_name}: nested too deeply for the parser, or no memory") from error
 
 
 def _with_locals(code: CodeType, names: Sequence[str]) -> CodeType:
-    """``code`` with all these local variables: before 3.10 only those are made that bytecode is made for."""
+    """Return ``code`` with all these local variables: before 3.10 only those with bytecode are made."""
     known = set(code.co_varnames)
     lost = [name for name in names if name not in known]
     if not lost:
@@ -85,13 +83,13 @@ def _out_of_order(code: CodeType, reference: Code) -> bool:
 
 
 def _given_names(reference: Code) -> Dict[str, str]:
-    """The qualified names that functions in ``reference`` have, by those that the compiler would give them where they
-    differ: Dynamo gives functions names of its own."""
+    """Return the qualified names of functions in ``reference`` that differ from the compiler's, by the latter. Dynamo
+    gives functions names of its own. Code that no reachable operation makes a function of has none (before 3.11)."""
     if not reference.co_flags & inspect.CO_OPTIMIZED:
         return {}
     names, given = names_of(reference), {}
     for inner in reference.co_consts:
-        if is_code(inner):
+        if is_code(inner) and (hasattr(inner, "co_qualname") or id(inner) in names.nested):
             given[f"{names.own}.<locals>.{inner.co_name}"] = names.within(inner)
     return {usual: name for usual, name in given.items() if usual != name}
 
@@ -104,10 +102,10 @@ class _Job:
         self.needs_table = bool(source.constants or source.names or self.given)
 
     def both(self, *, replaceable: bool) -> Compiled:
-        target = target_of(self.source.tree, self.reference)
-        if target is None:
-            alone = self._compile(self.source.tree)
+        if is_module(self.reference):
+            alone = self._compile(None)
         else:
+            target = target_of(self.source.tree, self.reference)
             alone = self._dug(self._scaffold(target), Restoration())
             alone = alone.replace(co_flags=alone.co_flags | marks(target))
         made = {f"{self.qualname}.<locals>.{inner.co_name}" for inner in alone.co_consts if isinstance(inner, CodeType)}
@@ -117,14 +115,16 @@ class _Job:
         return Compiled(alone, self.restored(None if self.needs_table else alone, all_locals=False), given)
 
     def restored(self, alone: Optional[CodeType], *, all_locals: bool) -> CodeType:
-        """A replacement for the original; ``alone`` is what the text compiles to if that needs no more than flags."""
+        """Return a replacement for the original; ``alone`` is the compiled text if that needs only other flags."""
         reference = self.reference
         stand_ins = StandIns(self.source.constants)
-        tree = stand_ins.put_in(self.source.tree)
-        target = target_of(tree, reference)
         own = Restoration(self.source.names, stand_ins, reference.co_flags & FUTURE_FLAGS, self.given)
-        if target is None:
-            return stand_in_for(reference, own.restore(alone or self._compile(tree)))
+        tree = stand_ins.put_in(self.source.tree) if self.source.constants or not is_module(reference) else None
+        if tree is None or is_module(reference):
+            code = alone or self._compile(tree)
+            changed = self.needs_table or reference.co_flags & FUTURE_FLAGS or RESPELLED in self.source.text
+            return stand_in_for(reference, own.restore(code) if changed else code)
+        target = target_of(tree, reference)
         if alone is not None:
             code = own.restore(alone)
         else:
@@ -133,7 +133,7 @@ class _Job:
             return stand_in_for(reference, code)  # to be compared, and never to run: its variables need no order
         cells = set(code.co_cellvars)
         missing = [cell for cell in reference.co_cellvars if cell not in cells]
-        # Code made by hand may have a local variable that is called like a free one; source can't, and nothing uses it.
+        # Code made by hand may have a local variable with the name of a free one; source can't, and no code uses it.
         known = {*code.co_varnames, *reference.co_freevars}
         unused = [name for name in reference.co_varnames if name not in known] if all_locals else []
         if missing or unused:
@@ -156,7 +156,7 @@ class _Job:
         unused: Sequence[str] = (),
         spellings: Optional[Mapping[str, str]] = None,
     ) -> Scaffolded:
-        """``target`` with ``missing`` cells and ``unused`` variables made, variables in the order of ``spellings``."""
+        """Return ``target`` with ``missing`` cells and ``unused`` variables, in the order of ``spellings``."""
         written = [self._free(), self._as_written(missing), self._as_written(unused)]
         if spellings is not None:
             by_text = dict(zip(self._as_written(list(spellings)), spellings.values()))
@@ -165,17 +165,21 @@ class _Job:
         return scaffold(target, self.reference, *written)
 
     def _dug(self, scaffolded: Scaffolded, restoration: Restoration) -> CodeType:
-        """The code object of the target, called as it is in the original, with what ``restoration`` brings back."""
+        """Return the code object of the target with its original name, after ``restoration``."""
         code = dig(self._compile(scaffolded.tree), scaffolded)
         return restoration.within(scaffolded.qualname, self.qualname).restore(code)
 
-    def _compile(self, tree: ast.Module) -> CodeType:
-        # With asserts and docstrings, whatever the interpreter was started with: what is in the source was there. The
-        # annotations in it mean what they say: a text that postpones them says that itself.
-        mode, flags = self.source.mode, imported_flags(self.source.tree) | flags_of(self.reference)
-        arguments: Any = (in_mode(tree, mode), self.filename, mode.value, flags, True, 0)
-        # What the compiler warns of, it has warned of where the code is from; and a stand-in for a constant that is
-        # called or compared by identity looks like a mistake to it.
+    def _compile(self, tree: Optional[ast.Module]) -> CodeType:
+        """Compile ``tree``; without one the text, which takes less time."""
+        # With asserts and docstrings, regardless of the interpreter's flags: the source contains what was compiled.
+        # Annotations are evaluated unless the text itself postpones them.
+        source, mode, flags = self.source, self.source.mode, flags_of(self.reference)
+        compiled: object = source.text  # which sets the flags that it imports
+        if tree is not None or mode is not Mode.EXEC:
+            compiled, flags = in_mode(tree or source.tree, mode), flags | imported_flags(source.tree)
+        arguments: Any = (compiled, self.filename, mode.value, flags, True, 0)
+        # The compiler's warnings were given for the original; and it warns of a replacement constant that is called or
+        # compared by identity.
         with without_warnings():
             code: CodeType = compile(*arguments)
             return code

@@ -1,13 +1,15 @@
-"""Annotations that a function makes when they are asked for (3.14), back to where they were written.
+"""Annotations of functions that evaluate them lazily (3.14), back at the positions where they were written.
 
-The compiler puts all annotations of a function, class or module into one function ``__annotate__``. A function gets
-its own when it is made; classes and modules store theirs under a name. Where an annotation may be skipped, because it
-stands in an ``if`` or because a module may be left half-way, its number is put into a set as control passes it.
+The compiler puts all annotations of a function, class or module into one function ``__annotate__``. A function gets its
+own when it is made; classes and modules store theirs under a name. An annotation that may be skipped, because it is in
+an ``if`` or because a module may stop half-way, has a number that is added to a set when control passes it.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 from bisect import bisect_left
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -17,12 +19,12 @@ from depyf.lift.items import Function
 from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
 from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Rewriter
-from depyf.structure.structurer import Unstructured
+from depyf.structure.unstructured import Unstructured
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """``number``: that of its mark; None if it is always there."""
+    """An annotation; ``number``: that of its mark, None if it is unconditional."""
 
     name: str
     expression: ast.expr
@@ -30,8 +32,8 @@ class Annotation:
 
 
 def take_annotate_function(statements: List[ast.stmt], name: str) -> Tuple[List[ast.stmt], Optional[Function]]:
-    """The statements of a class or module without the one that stores what makes its annotations as ``name``, and that
-    function. (A person may have written one, too.)"""
+    """Return the statements of a class or module without the store of its annotate function as ``name``, and that
+    function (``None`` if there is none). The user may have written one, too."""
     for index, statement in enumerate(statements):
         function = _stored_annotate_function(statement, name)
         if function is not None:
@@ -40,21 +42,38 @@ def take_annotate_function(statements: List[ast.stmt], name: str) -> Tuple[List[
 
 
 def lost_annotation(code: Code) -> List[ast.stmt]:
-    """The annotation of something that is no name, if that is all that the class or module ``code`` annotates.
-
-    What is in ``x.y: int`` leaves no bytecode; that there is an annotation leaves a cell, and another if it stands in
-    an ``if``. A name in parentheses that the class or module has anyway represents it.
-    """
+    """Return the annotation of a target that is not a name, if ``code`` annotates nothing else; else an empty list.
+    ``x.y: int`` leaves no bytecode for its parts, only a cell for the annotation, and another if it is in an ``if``. A
+    name in parentheses that every class or module has represents it."""
     is_module = code.co_name == "<module>"
     wanted = CONDITIONAL if is_module else "__classdict__"
     users = [inner for inner in code.co_consts if is_code(inner) and wanted in inner.co_freevars]
+    in_condition = not is_module and CONDITIONAL in code.co_cellvars
     if wanted not in code.co_cellvars or users:
+        return []
+    if not is_module and not in_condition and _makes_methods(code) and _methods_add_cell():
         return []
     target = ast.Name("__name__" if is_module else "__module__", ast.Store())
     annotation: ast.stmt = ast.AnnAssign(target, ast.Constant(...), None, 0)
-    if not is_module and CONDITIONAL in code.co_cellvars:
+    if in_condition:
         annotation = ast.If(ast.Constant(False), [annotation], [])
     return [annotation]
+
+
+def _makes_methods(code: Code) -> bool:
+    """Return whether the class body ``code`` has a ``def``."""
+    return any(
+        is_code(inner) and inner.co_flags & inspect.CO_OPTIMIZED and inner.co_name[:1] != "<"
+        for inner in code.co_consts
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def _methods_add_cell() -> bool:
+    """Return whether the compiler prepares each class with a ``def`` for annotations, even if it has none (3.14.8)."""
+    code = compile("class C:\n    def m(self): 0", "", "exec", dont_inherit=True)
+    (made,) = filter(is_code, code.co_consts)
+    return "__classdict__" in made.co_cellvars
 
 
 def _stored_annotate_function(statement: ast.stmt, name: str) -> Optional[Function]:
@@ -70,28 +89,26 @@ def _stored_annotate_function(statement: ast.stmt, name: str) -> Optional[Functi
 
 
 def makes_annotations(code: Code) -> bool:
-    """Whether ``code`` is a function that the compiler made for annotations."""
+    """Return whether ``code`` is a function that the compiler made for annotations."""
     return code.co_name == "__annotate__" and code.co_posonlyargcount == 1 and code.co_varnames[:1] == ("format",)
 
 
 def annotations_of(statements: Sequence[ast.stmt]) -> List[Annotation]:
-    """What the body of an ``__annotate__`` function makes. Raises ``Unstructured`` if it does anything else.
-
-    A function's makes one display; a class's and a module's fill a dict, and ask for the marks.
-    """
+    """Return the annotations that the body of an ``__annotate__`` function makes. Raises ``Unstructured`` for other
+    bodies. A function's makes one display; a class's and a module's fill a dict and test the marks."""
     body = without_format_test(statements)
     last = body.pop() if body else None
     result = last.value if isinstance(last, ast.Return) else None
     if isinstance(result, ast.Dict) and not body:
         return [_annotation(key, value) for key, value in zip(result.keys, result.values)]
     if not body or not isinstance(result, ast.Name):
-        raise Unstructured("annotations are made in another way than the compiler's")
+        raise Unstructured("annotations are not made as the compiler makes them")
     annotations: List[Annotation] = []
     plain: List[ast.stmt] = []
     for statement in body[1:]:
         if isinstance(statement, ast.If) and not statement.orelse:
             annotations.extend(_stored(plain))
-            made = statement.body[: -1 if isinstance(statement.body[-1], ast.Return) else None]  # behind the last one
+            made = statement.body[: -1 if isinstance(statement.body[-1], ast.Return) else None]  # after the last one
             annotations.extend(_stored(made, _asked_number(statement.test)))
             plain = []
         else:
@@ -100,7 +117,7 @@ def annotations_of(statements: Sequence[ast.stmt]) -> List[Annotation]:
 
 
 def _stored(statements: Sequence[ast.stmt], number: Optional[int] = None) -> Iterator[Annotation]:
-    """``result["name"] = expression``; lifting may have kept the expression in a temporary on the way."""
+    """Yield the annotations that ``result["name"] = expression`` stores; lifting may have put one into a temporary."""
     kept: Dict[str, ast.expr] = {}
     for statement in statements:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
@@ -110,14 +127,14 @@ def _stored(statements: Sequence[ast.stmt], number: Optional[int] = None) -> Ite
             value = statement.value
             yield _annotation(target.slice, kept.pop(getattr(value, "id", ""), value), number)
         else:
-            raise Unstructured("an annotation is no expression")
+            raise Unstructured("an annotation is not an expression")
     if kept:
         raise Unstructured("an annotation needs statements")
 
 
 def without_format_test(statements: Sequence[ast.stmt]) -> List[ast.stmt]:
-    """The body of a function that makes annotations, or the value of a type parameter, without what it begins with:
-    ``if format > 2: raise NotImplementedError``, for its parameter."""
+    """Return the body of a lazily evaluated function without its test of the parameter: ``if format > 2: raise
+    NotImplementedError``. Annotations and values of type parameters have it."""
     body = list(statements)
     first = body[0] if body else None
     if isinstance(first, ast.If) and len(first.body) == 1 and isinstance(first.body[0], ast.Raise):
@@ -127,26 +144,24 @@ def without_format_test(statements: Sequence[ast.stmt]) -> List[ast.stmt]:
 
 def _annotation(key: object, value: ast.expr, number: Optional[int] = None) -> Annotation:
     if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-        raise Unstructured("what is annotated has no name")
+        raise Unstructured("the target of an annotation has no name")
     return Annotation(key.value, value, number)
 
 
 def _asked_number(test: ast.expr) -> int:
-    """``number in __conditional_annotations__``."""
+    """Return the number in ``number in __conditional_annotations__``. Raises ``Unstructured`` for other tests."""
     number = test.left.value if isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) else None
     if type(number) is not int:
-        raise Unstructured("an annotation depends on something else than whether control passed it")
+        raise Unstructured("an annotation depends on another condition than that it was executed")
     return number
 
 
 def annotated(
     statements: List[ast.stmt], annotations: Sequence[Annotation], *, marked_in_blocks: bool
 ) -> List[ast.stmt]:
-    """The statements of a class or module with ``annotations`` where they were written.
-
-    Those without a mark can stand anywhere in their order: at the assignment to their name if they can. In a class
-    (``marked_in_blocks``) those with a mark stand in some block.
-    """
+    """Return the statements of a class or module with ``annotations`` where they were written. Those without a mark may
+    be anywhere in their order: at the assignment to their name if possible. In a class (``marked_in_blocks``) those
+    with a mark are in a block."""
     numbered = {annotation.number: annotation for annotation in annotations if annotation.number is not None}
     places = _places(statements, annotations)
     alone: Dict[int, List[ast.stmt]] = {}
@@ -180,7 +195,7 @@ def annotated(
 
 
 def _places(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> Dict[int, int]:
-    """By the order of the annotations: at which statement they stand. Their order is kept."""
+    """Return the statement of each annotation, by their order, which is kept."""
     assigned: Dict[str, int] = {}
     marked: Dict[int, int] = {}
     for position, statement in enumerate(statements):
@@ -206,7 +221,7 @@ def _places(statements: List[ast.stmt], annotations: Sequence[Annotation]) -> Di
 
 
 def _longest_rise(pairs: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
-    """As many of ``pairs`` as have rising positions, in their order."""
+    """Return the longest subsequence of ``pairs`` with increasing positions."""
     ends: List[int] = []  # the lowest last position of a rise of each length
     chosen: List[Tuple[Tuple[int, int], object]] = []  # the last pair of such a rise, with those before it
     for pair in pairs:
@@ -223,7 +238,7 @@ def _longest_rise(pairs: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
 
 
 class _Marks(Rewriter):
-    """Puts annotations in the place of their marks, and together with the assignment before."""
+    """Replaces marks by annotations, each joined with the assignment before it."""
 
     def __init__(self, annotations: Dict[int, Annotation]) -> None:
         super().__init__()
@@ -242,12 +257,12 @@ class _Marks(Rewriter):
     def annotation(self, mark: AnnotationMark) -> Annotation:
         found = self.annotations.get(mark.number)
         if found is None:
-            raise Unstructured("control passes an annotation that is never made")
+            raise Unstructured("an annotation is executed, but never made")
         return found
 
 
 def _assigned_name(statement: ast.stmt) -> Optional[str]:
-    """The name that ``statement`` assigns to, if it does nothing else."""
+    """Return the name that ``statement`` assigns to, if it does nothing else; ``None`` otherwise."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         return target.id if isinstance(target, ast.Name) else None
@@ -259,7 +274,7 @@ def _bare(annotation: Annotation, value: Optional[ast.expr] = None) -> ast.stmt:
 
 
 def _never_passed(annotation: Annotation) -> ast.stmt:
-    """The compiler has dropped what was around it, but still makes it."""
+    """Return an annotation in dead code, which the compiler removes without the annotation."""
     return ast.If(ast.Constant(False), [_bare(annotation)], [])
 
 

@@ -1,4 +1,4 @@
-"""The bodies of classes and modules as they were written: without what the compiler adds, with their docstring."""
+"""The bodies of classes and modules as written: without the compiler's additions, with their docstring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from depyf.source.printing.docstrings import is_kept_as_docstring
 
 
 def written_body(statements: List[ast.stmt], normal: NormalCode) -> List[ast.stmt]:
-    """``statements`` of a class or module without what the compiler added at the start and at the end."""
+    """Return ``statements`` of a class or module without the compiler's additions at the start and at the end."""
     code, result = normal.code, list(statements)
     if code.co_name == "<module>":
         _drop_final_return(result)
@@ -32,7 +32,7 @@ def written_body(statements: List[ast.stmt], normal: NormalCode) -> List[ast.stm
 
 
 def _is_added(statement: ast.stmt, name: str) -> bool:
-    """Whether ``statement``, which stores ``name`` where the compiler may do so, stores what only the compiler can."""
+    """Return whether ``statement`` stores a value that only the compiler can store as ``name``."""
     value = statement.value if isinstance(statement, ast.Assign) else None
     if name == CONDITIONAL:
         return _is_empty_set(statement)
@@ -47,14 +47,14 @@ def _drop_final_return(statements: List[ast.stmt]) -> None:
 
 
 def _is_empty_set(statement: ast.stmt) -> bool:
-    """Whether a display without members is stored, which only the compiler can do."""
+    """Return whether ``statement`` stores a display without elements, which only the compiler can do."""
     value = getattr(statement, "value", None)
     return isinstance(value, ast.Set) and not value.elts
 
 
 def _docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """``__doc__ = "..."`` at the start of a class or module is its docstring, if that is all that it stores, and the
-    compiler leaves the text of a docstring as it is."""
+    """Turn ``__doc__ = "..."`` at the start of a class or module into its docstring. Only if it has no other target,
+    and the compiler does not change the text of the docstring."""
     first = statements[0] if statements else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1 and "__doc__" in _targets(first):
         text = constant(first.value)
@@ -64,7 +64,7 @@ def _docstring_first(statements: List[ast.stmt]) -> List[ast.stmt]:
 
 
 def _targets(statement: ast.stmt) -> List[str]:
-    """The names that ``statement`` assigns to."""
+    """Return the names that ``statement`` assigns to."""
     if not isinstance(statement, ast.Assign):
         return []
     return [target.id for target in statement.targets if isinstance(target, ast.Name)]

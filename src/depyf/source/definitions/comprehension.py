@@ -8,12 +8,16 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 from depyf.bytecode.code import Code
 from depyf.lift.build import negate
 from depyf.source.passes.counting import is_temporary
-from depyf.structure.structurer import AccumulateStatement, Unstructured
+from depyf.structure.accumulation import AccumulateStatement
+from depyf.structure.unstructured import Unstructured
 
 
 def comprehension(code: Code, body: List[ast.stmt], iterable: ast.expr, unreached: Sequence[str] = ()) -> ast.expr:
-    """The comprehension of ``code``, which has the statements ``body``; ``iterable`` is what the outermost loop runs
-    over, ``unreached`` are names that must be in it. Raises ``Unstructured`` if the statements are no comprehension."""
+    """Return the comprehension of ``code``, which has the statements ``body``.
+
+    ``iterable`` is that of the outermost loop; ``unreached`` are names that must be in it. Raises ``Unstructured`` if
+    the statements are not a comprehension.
+    """
     kind, statements = code.co_name, list(body)
     if statements and isinstance(statements[-1], ast.Return):
         statements.pop()
@@ -43,7 +47,7 @@ def comprehension(code: Code, body: List[ast.stmt], iterable: ast.expr, unreache
         else:
             break
     if generators and isinstance(statement, (ast.Pass, ast.Continue)):
-        # ``if False``: the compiler leaves out what it guards, and keeps the variables of the loops in that.
+        # ``if False``: the compiler removes the code it guards, and keeps the loop variables in that.
         generators[-1].ifs.append(ast.Constant(False))
         generators.extend(_loops_over_nothing(code, generators))
         return _NEVER[kind](mentioning(ast.Constant(None), unreached), generators)
@@ -53,7 +57,7 @@ def comprehension(code: Code, body: List[ast.stmt], iterable: ast.expr, unreache
 
 
 def mentioning(value: ast.expr, names: Sequence[str]) -> ast.expr:
-    """``value``, with ``names`` where the compiler sees them and nothing evaluates them."""
+    """Return ``value`` with ``names`` where the compiler sees them and no code evaluates them."""
     if not names:
         return value
     mentioned: List[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
@@ -62,7 +66,7 @@ def mentioning(value: ast.expr, names: Sequence[str]) -> ast.expr:
 
 
 def _loops_over_nothing(code: Code, generators: List[ast.comprehension]) -> Iterator[ast.comprehension]:
-    """``for x in ()`` for each variable ``x`` of ``code`` that ``generators`` do not have."""
+    """Yield ``for x in ()`` for each variable ``x`` of ``code`` that ``generators`` do not have."""
     parts = [part for loop in generators for part in (loop.target, *loop.ifs)]
     bound = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
     for name in (*code.co_varnames, *code.co_cellvars):
@@ -72,7 +76,7 @@ def _loops_over_nothing(code: Code, generators: List[ast.comprehension]) -> Iter
 
 
 def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
-    """``if a: continue`` before the rest is ``if not a:`` around it, a test that decides nothing ``if a or True``."""
+    """Return an ``if`` around the rest for ``if a: continue``, and ``if a or True`` for a test without effect."""
     first = statements[0] if statements else None
     if isinstance(first, ast.If) and not first.orelse and all(isinstance(each, ast.Pass) for each in first.body):
         return [ast.If(ast.BoolOp(ast.Or(), [first.test, ast.Constant(True)]), statements[1:], [])]
@@ -114,11 +118,11 @@ _NEVER: Dict[str, Callable[[ast.expr, List[ast.comprehension]], ast.expr]] = {
     "<setcomp>": ast.SetComp,
     "<dictcomp>": lambda element, generators: ast.DictComp(element, ast.Constant(None), generators),
 }
-"""Comprehensions whose element is never made."""
+"""Makers of comprehensions whose element is never computed."""
 
 
 def _only_passes_on(loop: ast.comprehension, element: Optional[ast.expr]) -> bool:
-    """Whether ``loop`` has no variable: what it goes over is handed out as it comes."""
+    """Return whether ``loop`` has no variable of the source: it yields the elements of its iterable."""
     target = loop.target
     if not isinstance(target, ast.Name) or not is_temporary(target.id) or loop.ifs or loop.is_async:
         return False
@@ -131,8 +135,8 @@ def _unpacking_dict(element: ast.expr, generators: List[ast.comprehension]) -> a
 
 
 def as_expression(body: List[ast.stmt], *, at_end: bool = True) -> ast.expr:
-    """The value of a lambda whose body is ``body``: returns in branches become a conditional expression. ``at_end``:
-    behind ``body`` nothing follows, so that None is returned there."""
+    """Return the value of a lambda with the body ``body``: returns in branches become a conditional expression.
+    ``at_end``: nothing follows ``body``, so that its end returns None. Raises ``Unstructured`` for other statements."""
     if not body and at_end:
         return ast.Constant(None)
     if len(body) == 1:
@@ -147,7 +151,7 @@ def as_expression(body: List[ast.stmt], *, at_end: bool = True) -> ast.expr:
         return ast.IfExp(body[0].test, yes, no)
     if len(body) == 2 and isinstance(body[0], ast.Expr) and _is_none(body[1]):
         return body[0].value
-    raise Unstructured("a lambda holds statements")
+    raise Unstructured("a lambda has statements")
 
 
 def _is_none(statement: ast.stmt) -> bool:

@@ -1,5 +1,5 @@
-"""What a function object has beside its code: defaults and annotations, as expressions that mean the same where the
-function stands."""
+"""The defaults and annotations of a function object, as expressions that have the same value where the function is
+defined."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEEPEST = 20
 
 @dataclass(frozen=True)
 class FunctionFacts:
-    """Of the parameters and the result of a function. ``unwritten`` says in words what could not be written."""
+    """The defaults and annotations of a function. ``unwritten``: descriptions of those that have no expression."""
 
     defaults: List[ast.expr] = field(default_factory=list)
     kw_defaults: Dict[str, ast.expr] = field(default_factory=dict)
@@ -30,7 +30,8 @@ class FunctionFacts:
 
 
 def facts_of(function: FunctionType) -> FunctionFacts:
-    """Defaults that have no expression become ``...``, and such annotations are left out; both are mentioned."""
+    """Return the facts of ``function``; a default without an expression becomes ``...``, such an annotation is omitted.
+    ``unwritten`` mentions both."""
     unwritten: List[str] = []
     known = _Namespace(function.__globals__)
     code = function.__code__
@@ -61,7 +62,7 @@ def facts_of(function: FunctionType) -> FunctionFacts:
 def _annotations(function: FunctionType) -> Mapping[str, object]:
     try:
         found = function.__annotations__
-    except synchronous():  # since 3.14 they are evaluated when they are asked for, and may name what is not there
+    except synchronous():  # since 3.14 they are evaluated on demand, and may use undefined names
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -74,14 +75,14 @@ def _parsed(text: str) -> Optional[ast.expr]:
 
 
 class _Namespace:
-    """What the names in a module mean."""
+    """The values of the names in a module."""
 
     def __init__(self, names: Mapping[str, object]) -> None:
         self.names = names
         self.by_id: Optional[Dict[int, str]] = None
 
     def expression(self, value: object, depth: int = 0) -> Optional[ast.expr]:
-        """An expression that means ``value`` in this module, or ``None``."""
+        """Return an expression with the value ``value`` in this module, or ``None``."""
         kind = type(value)
         if kind in (list, dict, set, tuple, frozenset) and depth < _DEEPEST:
             return self._display(value, depth + 1)
@@ -121,7 +122,7 @@ class _Namespace:
         return None
 
     def _candidates(self, value: object) -> Iterator[str]:
-        """Texts that could mean ``value``."""
+        """Yield texts that may have the value ``value``."""
         if self.by_id is None:
             self.by_id = {id(each): name for name, each in reversed(list(self.names.items()))}
         own = self.by_id.get(id(value))
@@ -137,18 +138,19 @@ class _Namespace:
                     if isinstance(each, ModuleType) and each.__name__ == module:
                         yield f"{alias}.{name}"
         member = getattr(value, "_name_", None)
-        if isinstance(member, str):  # of an enumeration
+        if isinstance(member, str):  # of an Enum
             yield f"{type(value).__qualname__}.{member}"
         if _is_alias(value) or type(value).__module__.partition(".")[0] in self.names:
             try:
                 text = repr(value)
-            except synchronous():  # anybody's code
+            except synchronous():  # user code
                 return
             yield text
             yield text.replace("typing.", "")
 
     def _evaluate(self, node: ast.expr) -> Any:
-        """What an expression of names, attributes, subscripts and ``|`` means; no other is looked at."""
+        """Return the value of an expression of names, attributes, subscripts and ``|``. Raises ``LookupError`` for
+        others."""
         if isinstance(node, ast.Name):
             return self.names[node.id] if node.id in self.names else vars(builtins)[node.id]
         if isinstance(node, ast.Attribute):
@@ -168,5 +170,5 @@ class _Namespace:
 
 
 def _is_alias(value: object) -> bool:
-    """``List[int]``, ``list[int]``, ``int | None``."""
+    """Return whether ``value`` is like ``List[int]``, ``list[int]`` or ``int | None``."""
     return type(value).__module__ in ("typing", "types") and not isinstance(value, (FunctionType, ModuleType))

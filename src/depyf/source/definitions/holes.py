@@ -1,17 +1,16 @@
-"""Statements of a class or module that can't be had: which they are, and what stands in their place.
+"""Statements of a class or module that can't be decompiled, and their replacements.
 
-While the source is made and compared, a call of a name that nobody has stands there, on both sides. What is shown is a
-``raise`` that says which lines are missing.
+While the source is made and compared, both sides have a call of an undefined name there. The text shows a ``raise``
+that names the missing lines.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, List, Mapping, Sequence
+from typing import Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from depyf.bytecode.added_names import CELLS, added_at_end, added_at_start
-from depyf.bytecode.parsing import parse
 from depyf.lazy_pattern import re_compile
 from depyf.normal.inner_statements import InnerStatements
 from depyf.normal.ops import Instr, NormalCode, Op
@@ -25,7 +24,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class Hole:
-    """``segment`` of the operations of a code object is left out, for ``reason``; ``lines`` says where it stood."""
+    """``segment`` of the operations of a code object is omitted, for ``reason``; ``lines`` describes its position."""
 
     segment: Segment
     lines: str
@@ -34,16 +33,19 @@ class Hole:
 
 
 class Candidates:
-    """The statements of one code object that may be left out: what the compiler adds has to stay, the functions for
-    which it adds it, and imports from ``__future__`` with what is before them."""
+    """The statements of one code object that may be omitted. The compiler's additions have to stay, the functions that
+    cause them, and imports from ``__future__`` with the statements before them.
+
+    The compiler copies ``finally`` bodies: of a statement in one, all copies are omitted together."""
 
     def __init__(self, normal: NormalCode) -> None:
         self._normal = normal
         self._inner = InnerStatements(normal)
         self._added = {*added_at_start(normal.code), *added_at_end(normal.code)}
+        self._copies: Optional[Dict[object, List[Segment]]] = None
 
     def at_top(self) -> List[Segment]:
-        """Those of the body; the ones inside of a statement that has to stay."""
+        """Return the candidates of the body; inside of a statement that has to stay, those in it."""
         found: List[Segment] = []
         for segment in segments(self._normal):
             ops = self._normal.ops[segment.start : segment.end]
@@ -54,25 +56,55 @@ class Candidates:
         return found
 
     def within(self, segment: Segment) -> List[Segment]:
-        """Those inside of ``segment``."""
-        found: List[Segment] = []
+        """Return the candidates inside of ``segment``, one of all copies of a statement."""
+        found: Dict[object, Segment] = {}
         for each in self._inner.within(segment):
             ops = [self._normal.ops[index] for index in self._inner.members(each) or ()]
-            found.extend([each] if self._may_go(ops) else self.within(each))
-        return found
+            for candidate in [each] if self._may_go(ops) else self.within(each):
+                found.setdefault(self._text(candidate), candidate)
+        return list(found.values())
 
     def holes(self, left_out: Mapping[Segment, str], first_number: int) -> List[Hole]:
-        """``left_out`` are the reasons by the statements; the holes are numbered from ``first_number`` on, by lines."""
+        """Return the holes of ``left_out``, which has the reasons; they are numbered from ``first_number`` on, by
+        lines. Copies have the same number."""
         name = self._normal.code.co_name
         lines = {segment: self._lines(segment) for segment in left_out}
-        return [
-            Hole(segment, f"{_shown(lines[segment])} of {name}", left_out[segment], number)
-            for number, segment in enumerate(sorted(lines, key=lambda each: (lines[each], each.start)), first_number)
-        ]
+        numbers: Dict[object, int] = {}
+        found: Dict[Segment, Hole] = {}
+        for segment in sorted(lines, key=lambda each: (lines[each], each.start)):
+            text = self._text(segment)
+            number = numbers.setdefault(text, first_number + len(numbers))
+            for copy in (segment, *self._index().get(text, ())):
+                found.setdefault(copy, Hole(copy, f"{_shown(lines[segment])} of {name}", left_out[segment], number))
+        return list(found.values())
+
+    def _index(self) -> Dict[object, List[Segment]]:
+        """Return the statements with the same text, where there may be several: those that ``try`` statements copy."""
+        if self._copies is None:
+            self._copies = {}
+            todo = [(segment, self._has_handlers(segment)) for segment in segments(self._normal)]
+            while todo:
+                segment, has_copies = todo.pop()
+                self._copies.setdefault(self._text(segment), []).append(segment)
+                if has_copies:
+                    todo.extend((inner, True) for inner in self._inner.within(segment))
+        return self._copies
+
+    def _has_handlers(self, segment: Segment) -> bool:
+        return any(self._normal.ops[index].handler is not None for index in self._members(segment))
+
+    def _text(self, segment: Segment) -> object:
+        """Return what ``segment`` has in common with its copies only: lines and operations."""
+        lines = tuple(self._lines(segment))
+        ops = [self._normal.ops[index] for index in sorted(self._members(segment))]
+        return (lines, tuple((instr.op, repr(instr.arg)) for instr in ops)) if lines else segment
+
+    def _members(self, segment: Segment) -> Collection[int]:
+        return self._inner.members(segment) or range(segment.start, segment.end)
 
     def _lines(self, segment: Segment) -> List[int]:
-        members = self._inner.members(segment) or range(segment.start, segment.end)
-        return sorted({line for line in (self._normal.ops[index].line for index in members) if line is not None})
+        lines = (self._normal.ops[index].line for index in self._members(segment))
+        return sorted({line for line in lines if line is not None})
 
     def _may_go(self, ops: Iterable[Instr]) -> bool:
         return not any(
@@ -84,7 +116,7 @@ class Candidates:
 
 
 def failing(among: Sequence[Segment], objection: Callable[[Sequence[Segment]], str]) -> Dict[Segment, str]:
-    """Those to which there is an objection, with it; by halves, as most are in order."""
+    """Return the segments with an objection, and the objection; by bisection, as most have none."""
     why = objection(among) if among else ""
     if not why:
         return {}
@@ -101,10 +133,8 @@ def finest(
     inner: Callable[[Segment], Sequence[Segment]],
     objection: Callable[[Sequence[Segment]], str],
 ) -> Dict[Segment, str]:
-    """The statements inside of ``part`` to which there is an objection; ``part`` itself, if it is not only of them.
-
-    ``objection`` takes what is left out; ``around`` is left out meanwhile, ``why`` is what is objected to ``part``.
-    """
+    """Return the smallest statements inside of ``part`` with an objection; ``part`` itself if they do not explain it.
+    ``objection`` takes the omitted segments; ``around`` is omitted meanwhile, ``why`` is the objection to ``part``."""
     parts = inner(part)
     if not parts or objection([*around, *parts]):
         return {part: why}
@@ -120,7 +150,7 @@ def finest(
 
 
 def without(normal: NormalCode, holes: Sequence[Hole]) -> NormalCode:
-    """``normal`` with calls in the place of ``holes``."""
+    """Return ``normal`` with calls in the place of ``holes``."""
     return with_holes(normal, [(hole.segment, f"__depyf_missing_{hole.number}__") for hole in holes])
 
 
@@ -131,7 +161,7 @@ def _shown(lines: Sequence[int]) -> str:
 
 
 def shown(source: SourceText, holes: Sequence[Hole]) -> SourceText:
-    """``source`` with ``raise`` statements in the place of the calls; all lines stay where they are."""
+    """Return ``source`` with ``raise`` statements in the place of the calls; all lines keep their numbers."""
     by_number = {hole.number: hole for hole in holes}
 
     def raising(match: re.Match[str]) -> str:
@@ -141,4 +171,4 @@ def shown(source: SourceText, holes: Sequence[Hole]) -> SourceText:
         return f"{match.group(1)}raise NotImplementedError({message!r})"
 
     text = _CALL.sub(raising, source.text)
-    return replace(source, text=text, tree=parse(text))
+    return replace(source, text=text)

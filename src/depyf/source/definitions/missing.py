@@ -1,8 +1,7 @@
-"""Functions and classes that can't be decompiled, in a module or class whose rest can: their stubs.
+"""Stubs for functions and classes that can't be decompiled, in a module or class whose rest can.
 
-A file with one such function in it is worth reading; so its place holds a function with the same signature that says,
-when it is called, that it is not there. A class has a body that says so when control gets there. What is made this way
-is never called proved.
+A function is replaced by one with the same signature that raises when it is called, a class by one whose body raises.
+The result is never reported as proved.
 """
 
 from __future__ import annotations
@@ -21,12 +20,9 @@ _LONGEST = 300
 
 
 class Missing:
-    """Which functions and classes are missing, by the ``id`` of their code objects, with the reason.
-
-    ``known`` are those to leave out, ``found`` those that failed on the way.
-    ``whole`` is the code object that all the others are in; it can't be missing. With ``stubs_only``, nothing else is
-    made.
-    """
+    """The missing functions and classes, by the ``id`` of their code objects, with the reason. ``known``: those to
+    omit; ``found``: those that have failed. ``whole``: the code object around all others, which can't be missing. With
+    ``stubs_only``, only stubs are made."""
 
     def __init__(self, whole: Code, *, stubs_only: bool = False) -> None:
         self._whole, self._stubs_only = whole, stubs_only
@@ -35,11 +31,11 @@ class Missing:
         self.stubs: Dict[int, Code] = {}
 
     def may_be(self, code_id: int) -> bool:
-        """Whether that is a function or class that can have a stub."""
+        """Return whether that is a function or class that can have a stub."""
         return code_id in self.stubs
 
     def body(self, code: Code, made: Callable[[Code], List[ast.stmt]]) -> List[ast.stmt]:
-        """What ``made`` makes of the function or class of ``code``, or what stands for it when that fails."""
+        """Return what ``made`` makes of the function or class of ``code``, or a stub body when that fails."""
         if code is self._whole:
             return made(code)
         self.stubs[id(code)] = code
@@ -49,19 +45,19 @@ class Missing:
             try:
                 return made(code)
             except RecursionError:
-                raise  # there is more stack to be had
-            except synchronous() as error:  # whatever it is: it is of this one, and it is reported
+                raise  # the caller provides more stack
+            except synchronous() as error:  # any error belongs to this one, and is reported
                 self.found[id(code)] = str(error)
         return _stand_in(code, self.known.get(id(code)) or self.found[id(code)])
 
     def names(self) -> Dict[int, str]:
-        """The qualified names of all code objects, by ``id``."""
+        """Return the qualified names of all code objects, by ``id``."""
         found: Dict[int, str] = {}
 
         def walk(code: Code) -> None:
             try:
                 names = names_of(code)
-            except synchronous(ValueError):  # malformed: what is in it is named by itself
+            except synchronous(ValueError):  # malformed: its nested code is named without it
                 names = Names(code.co_name, {})
             for inner in filter(is_code, code.co_consts):
                 found[id(inner)] = names.within(inner)
@@ -72,8 +68,8 @@ class Missing:
 
 
 def _stand_in(code: Code, reason: str) -> List[ast.stmt]:
-    """A body that raises; what follows the ``raise`` makes the function close over what the original does, and a
-    generator where that is one."""
+    """Return a body that raises. The code after the ``raise`` gives the function the free variables of the original,
+    and makes it a generator if that is one."""
     text = docstring(code)
     body: List[ast.stmt] = [] if text is None else [docstring_statement(text)]
     said = reason.split("\n", 1)[0][:_LONGEST]

@@ -1,6 +1,6 @@
 """Functions, classes, lambdas and comprehensions: each nested code object becomes the syntax it was made from.
 
-Lifting leaves placeholders where a function is made; ``Definer`` puts the definition there. Each code object is first
+Lifting leaves placeholders where a function is made; ``Definer`` inserts the definition. Each code object is first
 structured on its own, by the function ``body`` that the pipeline provides.
 """
 
@@ -12,23 +12,33 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import Transformer, children
+from depyf.bytecode.syntax_trees import Transformer, own_returns, statement_lists
 from depyf.lazy_pattern import re_compile
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
-from depyf.lift.places import has_columns
+from depyf.lift.places import has_columns, place_of, put
 from depyf.normal.inlined import InlinedCode
-from depyf.normal.ops import NormalCode
+from depyf.normal.modes import is_module
+from depyf.normal.ops import NormalCode, Op
 from depyf.source.definitions.annotations import annotated, annotations_of, lost_annotation, take_annotate_function
 from depyf.source.definitions.bodies import written_body
 from depyf.source.definitions.comprehension import as_expression, comprehension, mentioning
 from depyf.source.definitions.generics import evaluated, type_alias, type_parameter, with_parameters
 from depyf.source.definitions.missing import Missing
 from depyf.source.definitions.postponed import as_written, postpones_annotations
-from depyf.source.definitions.scopes import declarations, docstring_statement, local_names, unused_names
+from depyf.source.definitions.put_aside import mark
+from depyf.source.definitions.scopes import (
+    declarations,
+    docstring_statement,
+    local_names,
+    needed_in_module,
+    unused_names,
+)
+from depyf.source.passes.endings import returns_none
 from depyf.source.signature import arguments
-from depyf.structure.structurer import AccumulateStatement, Unstructured
+from depyf.structure.accumulation import AccumulateStatement
+from depyf.structure.unstructured import Unstructured
 
 _FIELD = re_compile(r"%-?\d*(?:\.\d+)?[sra]")
 _FORMATTED = re_compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
@@ -40,10 +50,10 @@ Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]
 class Definer(Transformer):
     """Replaces placeholders below the statements it visits.
 
-    ``body`` gives the normal form and the structured statements of a nested code object. ``enclosing`` are the names
-    of the functions around that a plain name would mean, ``nested`` whether there is a function around at all,
-    ``postponed`` whether this is (in) a module with ``from __future__ import annotations``. With ``missing``, functions
-    whose body can't be made are left out and named there; without, that is an error.
+    ``body`` returns the normal form and the structured statements of a nested code object. ``enclosing`` are the names
+    of the enclosing functions that a plain name would refer to, ``nested`` whether there is an enclosing function,
+    ``postponed`` whether the module has ``from __future__ import annotations``. With ``missing``, functions whose body
+    can't be made are recorded there; without, that is an error.
     """
 
     def __init__(
@@ -59,21 +69,28 @@ class Definer(Transformer):
         self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
         self.missing = missing
         self.comprehensions: List[NormalCode] = []
-        self._before: List[ast.stmt] = []  # definitions that the statement needs which is being visited
+        self._before: List[ast.stmt] = []  # definitions that the statement being visited needs
 
     def inside(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
-        """The statements of ``code``, complete, and the definer that completed them."""
+        """Return the normal form and the complete statements of ``code``, and the definer that completed them."""
         normal, statements = self.body(code)
         definer = self._within(normal, statements)
-        return normal, definer.visit_all(statements), definer
+        return normal, definer.visit_all(statements) if definer.may_change(normal) else statements, definer
 
     def visit_all(self, statements: List[ast.stmt]) -> List[ast.stmt]:
-        """The statements, with definitions in front of those that need some."""
+        """Return the statements, with definitions in front of those that need some."""
         result: List[ast.stmt] = []
         for statement in statements:
             visited = self.visit(statement)
             result.extend(visited if isinstance(visited, list) else [visited])
         return result
+
+    def may_change(self, normal: NormalCode) -> bool:
+        """Return whether statements that are lifted from ``normal`` may contain something to define or to rewrite."""
+        makes = _MAKES_PLACEHOLDERS | {Op.STORE_SUBSCR} if self.postponed else _MAKES_PLACEHOLDERS
+        if Op.BINARY in normal.kinds and any(instr.op is Op.BINARY and instr.arg == "%" for instr in normal.ops):
+            return True
+        return not makes.isdisjoint(normal.kinds)
 
     def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, ast.stmt):
@@ -84,7 +101,7 @@ class Definer(Transformer):
         return [*before, visited] if before else visited
 
     def _within(self, normal: NormalCode, statements: List[ast.stmt]) -> Definer:
-        """The definer for what is nested in the code object of ``normal``, which has these statements."""
+        """Return the definer for code nested in the code object of ``normal``, which has these statements."""
         is_function = bool(normal.code.co_flags & inspect.CO_OPTIMIZED)
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
         postponed = self.postponed or any(map(postpones_annotations, statements))
@@ -92,34 +109,37 @@ class Definer(Transformer):
         return Definer(self.body, enclosing, nested=nested, postponed=postponed, missing=self.missing)
 
     def function_body(self, code: Code) -> List[ast.stmt]:
-        """What stands in the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
+        """Return the body of the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
         if code.co_flags & inspect.CO_OPTIMIZED:
             normal, statements, definer = self.inside(code)
         else:
             normal, statements, definer = self._inside_class(code)
         if code.co_name in COMPREHENSIONS and any(map(_accumulates, statements)):
-            raise Unstructured(f"the code of a {code.co_name} is made a function, and nothing iterates it")
-        annotated = any(map(_annotates, statements))
+            raise Unstructured(f"the code of a {code.co_name} is made a function that nothing iterates")
+        annotated = bool(code.co_flags & inspect.CO_OPTIMIZED) or any(map(_annotates, statements))
         head = declarations(
             normal, self.enclosing, nested=self.nested, comprehensions=definer.comprehensions, annotated=annotated
         )
+        if is_module(code):
+            head = needed_in_module(head, statements)
         text = docstring(code)
         if text is not None:
             head.insert(0, docstring_statement(text))
         elif head and not code.co_flags & inspect.CO_OPTIMIZED:
             first = _first_of_all(statements)
             return [*statements[:first], *head, *statements[first:]]
-        if not any(_returns_value(statement) for statement in statements):
+        returns = own_returns(statements)
+        if returns and all(map(returns_none, returns)):
             statements = [_BareReturns().visit(statement) for statement in statements]
         return [*head, *statements] or [ast.Pass()]
 
     def _inside_class(self, code: Code) -> Tuple[NormalCode, List[ast.stmt], Definer]:
-        """As ``inside`` for the body of a class or module: without what the compiler adds, with annotations."""
+        """Return the same as ``inside`` for the body of a class or module: without additions, with annotations."""
         normal, statements = self.body(code)
         is_module = code.co_name == "<module>"
         statements, annotate = take_annotate_function(statements, "__annotate__" if is_module else "__annotate_func__")
         definer = self._within(normal, statements)
-        statements = definer.visit_all(statements)
+        statements = definer.visit_all(statements) if definer.may_change(normal) else statements
         statements = written_body(statements, normal)
         if annotate is not None:
             made = annotations_of(definer.inside(annotate.code)[1])
@@ -129,12 +149,12 @@ class Definer(Transformer):
         return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:
-        """The ``def`` or ``class`` statement that makes ``function`` and calls it ``name``."""
+        """Return the ``def`` or ``class`` statement that makes ``function`` under the name ``name``."""
         if function.generic is not None:
             return self._generic(function, name)
         if function.is_alias:
             return type_alias(name, self._type_parameters(function), self._evaluated(function))
-        node = self._function_or_class(function, name)
+        node = mark(self._function_or_class(function, name), function.code)
         if function.type_parameters:
             setattr(node, "type_params", self._type_parameters(function))  # noqa: B010
         return node
@@ -164,16 +184,16 @@ class Definer(Transformer):
         return self.function_body(code) if self.missing is None else self.missing.body(code, self.function_body)
 
     def lambda_(self, function: Function) -> ast.Lambda:
-        """The ``lambda`` expression that makes ``function``."""
+        """Return the ``lambda`` expression that makes ``function``."""
         return ast.Lambda(self._arguments(function, {}), self.expression(function.code))
 
     def expression(self, code: Code) -> ast.expr:
-        """The expression that ``code`` returns the value of."""
+        """Return the expression whose value ``code`` returns."""
         normal, statements, _ = self.inside(code)
         return mentioning(as_expression(statements), unused_names(normal) if self.nested else [])
 
     def comprehension(self, code: Code, iterable: ast.expr) -> ast.expr:
-        """The comprehension or generator expression over ``iterable`` that ``code`` runs."""
+        """Return the comprehension or generator expression over ``iterable`` that ``code`` executes."""
         normal, statements, definer = self.inside(code)
         self.comprehensions.extend([normal, *definer.comprehensions])
         unreached = unused_names(normal) if self.nested and not isinstance(code, InlinedCode) else []
@@ -182,7 +202,7 @@ class Definer(Transformer):
     # --- type parameters ---------------------------------------------------------------------------------------------
 
     def _generic(self, function: Function, name: str) -> ast.stmt:
-        """What the code object that makes the type parameters of ``name`` returns, with these parameters."""
+        """Return the definition of ``name`` with its type parameters, which ``function`` makes and returns."""
         normal, statements = self.body(function.code)
         inner = with_parameters(function, statements)
         enclosing = self.enclosing | local_names(normal)
@@ -195,13 +215,13 @@ class Definer(Transformer):
         return [type_parameter(expr, self._evaluated) for expr in function.type_parameters]
 
     def _evaluated(self, function: Function) -> ast.expr:
-        """The expression that ``function`` returns the value of."""
+        """Return the expression whose value ``function`` returns."""
         return evaluated(self.inside(function.code)[1])
 
     # --- names without syntax ----------------------------------------------------------------------------------------
 
     def visit_CellName(self, node: CellName) -> ast.expr:
-        """The cell itself can only be had from a closure."""
+        """Return an expression for the cell itself, which only a closure has."""
         closure = parse("(lambda: cell).__closure__[0]", mode="eval").body
         for inner in ast.walk(closure):
             if isinstance(inner, ast.Lambda):
@@ -212,8 +232,8 @@ class Definer(Transformer):
         return ast.Name(node.id, ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """``"%s" % (x,)`` would be compiled to formatting; what the bytecode formats by ``%`` was written otherwise:
-        with ``f"%s"``, which the compiler leaves alone."""
+        """Return ``f"%s" % (x,)`` where the bytecode has ``%``: the compiler would turn ``"%s" % (x,)`` into
+        formatting."""
         self.generic_visit(node)
         text = constant(node.left)
         if isinstance(node.op, ast.Mod) and isinstance(text, str) and isinstance(node.right, ast.Tuple):
@@ -229,7 +249,7 @@ class Definer(Transformer):
             return self.lambda_(node.function)
         if node.function.defaults or node.function.kw_defaults:
             raise Unstructured(f"the function {name} is used without a name")
-        # No compiler does that, but Dynamo: it calls a function that it has just made. Making it is not to be seen.
+        # No compiler does that, but Dynamo: it calls a function that it has just made, and making it is not observable.
         self._before.append(self.definition(node.function, name))
         return ast.Name(name, ast.Load())
 
@@ -237,7 +257,9 @@ class Definer(Transformer):
         return self.comprehension(node.function.code, self.visit(node.iterable))
 
     def visit_FunctionStatement(self, node: FunctionStatement) -> ast.stmt:
-        return self.definition(node.function, node.name)
+        statement = self.definition(node.function, node.name)
+        put(statement, place_of(node))
+        return statement
 
     def _arguments(self, function: Function, annotations: Dict[str, ast.expr]) -> ast.arguments:
         return arguments(
@@ -267,7 +289,7 @@ class Definer(Transformer):
 
 
 class _BareReturns(Transformer):
-    """``return`` instead of ``return None``, where a function never returns anything else."""
+    """Replaces ``return None`` by ``return`` in functions that return nothing else."""
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
         return node if has_columns(node) else ast.Return(None)
@@ -282,30 +304,22 @@ class _BareReturns(Transformer):
         return node if isinstance(node, ast.expr) else super().generic_visit(node)
 
 
-def _returns_value(statement: ast.AST) -> bool:
-    todo: List[ast.AST] = [statement]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Return):
-            if not (node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)):
-                return True
-        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            todo.extend(children(node))
-    return False
+_MAKES_PLACEHOLDERS = frozenset({Op.MAKE_FUNCTION, Op.COMPREHENSION, Op.CLOSURE, Op.SPECIAL})
+"""The operations that ``Definer`` writes; postponed annotations are stored by STORE_SUBSCR."""
 
 
 def _accumulates(statement: ast.AST) -> bool:
-    """Return whether an element is added in ``statement`` to what only a comprehension has."""
+    """Return whether ``statement`` adds an element to the result of a comprehension."""
     return any(isinstance(node, AccumulateStatement) for node in ast.walk(statement))
 
 
 def _annotates(statement: ast.AST) -> bool:
-    """Whether the compiler finds an annotation in ``statement`` for the class or module that it belongs to."""
+    """Return whether the compiler finds an annotation in ``statement`` for its class or module."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     if isinstance(statement, ast.AnnAssign):
         return True
-    return any(_annotates(child) for child in children(statement) if not isinstance(child, ast.expr))
+    return any(_annotates(each) for block in statement_lists(statement) for each in block)
 
 
 def _is_async(code: Code) -> bool:
@@ -313,7 +327,7 @@ def _is_async(code: Code) -> bool:
 
 
 def _first_of_all(statements: List[ast.stmt]) -> int:
-    """How many statements have to stand before everything else: the docstring, imports from ``__future__``."""
+    """Return the number of statements that must come first: the docstring, imports from ``__future__``."""
     count = int(_is_docstring(statements))
     while count < len(statements):
         statement = statements[count]

@@ -1,4 +1,4 @@
-"""Annotations that ``from __future__ import annotations`` made strings: the expressions that the strings are of."""
+"""Annotations that ``from __future__ import annotations`` made strings, back to expressions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _IMPORT = "from __future__ import annotations\n"
 
 
 def postpones_annotations(statement: ast.stmt) -> bool:
-    """The text of a function does not contain that import, whatever the module had: there, strings stay strings."""
+    """Return whether ``statement`` is that import. The text of a function does not have it: there, strings stay
+    strings."""
     if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
         return False
     return any(alias.name == "annotations" for alias in statement.names)
 
 
 def as_written(annotation: ast.expr) -> ast.expr:
-    """What the compiler made a string of: with that import it keeps the text only."""
+    """Return the expression whose text the compiler stored, or ``annotation`` itself if it is not one."""
     text = constant(annotation)
     if not isinstance(text, str):
         return annotation
     try:
-        parsed = parse(f"({text}\n,)", mode="eval").body  # a tuple, for there may be a star
+        parsed = parse(f"({text}\n,)", mode="eval").body  # a tuple, because there may be a star
     except synchronous(SyntaxError, ValueError):
         return annotation
     assert isinstance(parsed, ast.Tuple)
@@ -35,14 +36,14 @@ def as_written(annotation: ast.expr) -> ast.expr:
 
 
 def _with_ellipses(expr: ast.expr, text: str) -> ast.expr:
-    """``expr`` with ``...`` for the name ``Ellipsis``, where that alone gives ``text``: 3.8 folds a tuple of constants
-    before it makes the text, and ``Callable[..., None]`` becomes ``Callable[(Ellipsis, None)]``."""
+    """Return ``expr`` with ``...`` for the name ``Ellipsis``, where only that compiles to ``text``. 3.8 folds a tuple
+    of constants first: ``Callable[..., None]`` becomes ``Callable[(Ellipsis, None)]``."""
     dotted = _Dots().visit(deepcopy(expr))
     return dotted if _gives(dotted, text) and not _gives(expr, text) else expr
 
 
 class _Dots(ast.NodeTransformer):
-    """``...`` for ``Ellipsis`` in the tuples of subscripts, and in tuples in those."""
+    """Replaces ``Ellipsis`` by ``...`` in the tuples of subscripts, and in tuples in those."""
 
     def __init__(self) -> None:
         self._inside = False
@@ -66,7 +67,7 @@ def _is_the_name(expr: ast.expr) -> bool:
 
 
 def _gives(expr: ast.expr, text: str) -> bool:
-    """Whether the running compiler keeps ``text`` of the annotation ``expr``."""
+    """Return whether the running compiler stores ``text`` for the annotation ``expr``."""
     tree = parse(_IMPORT + "x: 0")
     (statement,) = [each for each in tree.body if isinstance(each, ast.AnnAssign)]
     statement.annotation = expr

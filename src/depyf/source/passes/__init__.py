@@ -1,4 +1,4 @@
-"""Readability passes: small rewritings of statement trees, each of which preserves what the tree means.
+"""Readability passes: small rewrites of statement trees, each of which preserves the meaning of the tree.
 
 ``PASSES`` is their order. May import ``printing``, ``compiling`` and the modules of ``source`` itself. Start reading
 here, then at ``temporaries.py``.
@@ -7,9 +7,9 @@ here, then at ``temporaries.py``.
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Tuple, TypeVar
+from typing import Any, Optional, TypeVar
 
-from depyf.source.inventory import take_inventory
+from depyf.source.inventory import Inventory, take_inventory
 from depyf.source.passes.branches import flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.counting import is_temporary
@@ -23,9 +23,8 @@ __all__ = ["simplify"]
 
 Tree = TypeVar("Tree", bound=ast.AST)
 
-PASSES = (
-    propagate_copies,
-    fold_temporaries,
+_OF_TEMPORARIES = (propagate_copies, fold_temporaries)
+_OF_BLOCKS = (
     flatten_branches,
     move_exits_out,
     find_conditions,
@@ -34,18 +33,22 @@ PASSES = (
     tidy_returns,
     remove_passes,
 )
-"""In the order in which they are applied: later ones build on the shapes that earlier ones leave."""
+PASSES = (*_OF_TEMPORARIES, *_OF_BLOCKS)
+"""In the order in which they are applied: later passes depend on the results of earlier ones."""
 
 
-def simplify(tree: Tree) -> Tree:
-    """``tree`` (a function, class or module, with what is nested in it) in more readable form; ``tree`` is kept.
-
-    Evaluation order and lifetimes of values stay as they are.
-    """
-    inventory = take_inventory(tree)
-    passes: Tuple[Callable[[Any], Any], ...] = PASSES
-    if not any(map(is_temporary, inventory.names)):
-        passes = tuple(rewrite for rewrite in PASSES if rewrite not in (propagate_copies, fold_temporaries))
-    for rewrite in passes:
-        tree = rewrite(tree)
-    return restore_percent(tree) if ast.JoinedStr in inventory.kinds else tree
+def simplify(tree: Tree, inventory: Optional[Inventory] = None) -> Tree:
+    """Return ``tree`` (a function, class or module, with its nested code) in more readable form; ``tree`` is not
+    changed. Evaluation order and lifetimes of values are preserved. ``inventory``: that of ``tree``."""
+    if inventory is None:
+        inventory = take_inventory(tree)
+    result: Any = tree
+    if any(map(is_temporary, inventory.names)):
+        for rewrite in _OF_TEMPORARIES:
+            result = rewrite(result)
+    for rewrite_block in _OF_BLOCKS:
+        result = rewrite_block(result, inventory.contents)
+    if ast.JoinedStr in inventory.kinds:
+        result = restore_percent(result, inventory.contents)
+    simplified: Tree = result
+    return simplified

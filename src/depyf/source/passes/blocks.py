@@ -1,10 +1,12 @@
-"""Going through the statement lists of a tree."""
+"""Traversal of the statement lists of a tree."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Union
 
+from depyf.bytecode.syntax_trees import block_fields, has_blocks
+from depyf.source.inventory import UNKNOWN, Contents
 from depyf.source.rewriting import Node, replaced
 from depyf.structure.leaving import is_match
 
@@ -19,39 +21,67 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def rewrite_blocks(node: Node, before: Callable[[Block], Block], after: Callable[[Block], Block]) -> Node:
-    """``node`` with each statement list rewritten: by ``before`` on the way down, by ``after`` on the way up.
+def rewrite_blocks(
+    node: Node,
+    before: Callable[[Block], Block],
+    after: Callable[[Block], Block],
+    contents: Contents = UNKNOWN,
+    wanted: int = -1,
+) -> Node:
+    """Return ``node`` with each statement list rewritten: by ``before`` in preorder, by ``after`` in postorder.
+    ``before`` is not called for ``elif``. An empty list becomes ``pass`` where a statement is required. Unchanged parts
+    are shared between both trees. The blocks in statements that hold none of the ``wanted`` classes are not visited."""
 
-    ``before`` is not asked about ``elif``. An empty list becomes ``pass`` where there must be a statement.
-    """
-
-    def block(statements: Block, *, elif_: bool = False) -> Block:
-        return after([inside(statement) for statement in (statements if elif_ else before(statements))])
-
-    def inside(owner: Any) -> Any:
-        changes: Dict[str, object] = {}
-        for field in FIELDS:
-            statements = getattr(owner, field, None)
-            if isinstance(statements, list) and statements:
-                elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
-                changes[field] = block(statements, elif_=elif_) or ([ast.Pass()] if field == "body" else [])
-        for field in ("handlers", "cases"):
-            parts = getattr(owner, field, None)
-            if parts:
-                changes[field] = [replaced(part, body=block(part.body) or [ast.Pass()]) for part in parts]
-        return replaced(owner, **changes) if changes else owner
-
-    rewritten: Node = inside(node)
+    rewritten: Node = _Blocks(before, after, contents, wanted).inside(node)
     return rewritten
 
 
+class _Blocks:
+    """The arguments of ``rewrite_blocks``. Functions in it that call each other would be a reference cycle around each
+    tree, which only the collector frees."""
+
+    def __init__(
+        self, before: Callable[[Block], Block], after: Callable[[Block], Block], contents: Contents, wanted: int
+    ) -> None:
+        self._before, self._after, self._contents, self._wanted = before, after, contents, wanted
+
+    def _block(self, statements: Block, *, elif_: bool = False) -> Block:
+        contents, wanted = self._contents, self._wanted
+        left = self._after(
+            [
+                self.inside(each) if has_blocks[each.__class__] and contents.get(id(each), -1) & wanted else each
+                for each in (statements if elif_ else self._before(statements))
+            ]
+        )
+        return statements if left == statements else left
+
+    def inside(self, owner: Any) -> Any:
+        """Return ``owner`` with the statement lists in it rewritten."""
+        fields, parts_fields = block_fields(owner.__class__)
+        changes: Dict[str, object] = {}
+        for field in fields:
+            statements = getattr(owner, field, None)
+            if isinstance(statements, list) and statements:
+                elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
+                rewritten = self._block(statements, elif_=elif_)
+                if rewritten is not statements:
+                    changes[field] = rewritten or ([ast.Pass()] if field == "body" else [])
+        for field in parts_fields:
+            parts = getattr(owner, field, None)
+            if parts:
+                bodies = [self._block(part.body) for part in parts]
+                if any(not body or body is not part.body for body, part in zip(bodies, parts)):
+                    changes[field] = [replaced(part, body=body or [ast.Pass()]) for body, part in zip(bodies, parts)]
+        return replaced(owner, **changes) if changes else owner
+
+
 def same(statements: Block) -> Block:
-    """For one of the two functions of ``rewrite_blocks`` when the other does the work."""
+    """Return ``statements``: for ``rewrite_blocks`` when only one of the two functions has an effect."""
     return statements
 
 
 def is_elif(orelse: Block) -> bool:
-    """Whether the ``else`` of an ``if`` is written as ``elif``."""
+    """Return whether the ``else`` of an ``if`` is written as ``elif``."""
     return len(orelse) == 1 and isinstance(orelse[0], ast.If)
 
 
@@ -66,7 +96,7 @@ def is_definition(
 
 
 class Leaving:
-    """Decide whether control never goes on behind a list of statements. Remembers, for the trees that it was asked."""
+    """Computes whether control never reaches the end of a list of statements, with a cache."""
 
     def __init__(self) -> None:
         self._known: Dict[int, bool] = {}
@@ -96,11 +126,8 @@ class Leaving:
 
 
 def trim(statements: Block, redundant: Callable[[ast.stmt], bool], negate: Callable[[ast.expr], ast.expr]) -> Block:
-    """``statements`` without the statements for which ``redundant`` holds at the end of every way through them.
-
-    May be empty. Loops and ``finally`` bodies are not looked into: what stands at their end does not stand at the end
-    of the whole.
-    """
+    """Return ``statements`` without the statements for which ``redundant`` holds at the end of every path through them.
+    The result may be empty. Loops and ``finally`` bodies are not changed: their end is not the end of the whole."""
     if not statements:
         return statements
     last = statements[-1]

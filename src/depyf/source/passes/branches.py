@@ -7,21 +7,25 @@ from typing import List, Optional
 
 from depyf.lift.build import negate
 from depyf.lift.places import place_of
+from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, Leaving, rewrite_blocks, same
 
-# A condition with more parts is easier to read as two nested branches.
+# A condition with more operands is easier to read as two nested branches.
 _MOST_CONDITIONS = 4
 
+_IFS, _PASSES = bits_of(ast.If), bits_of(ast.Pass)
 
-def flatten_branches(tree: ast.AST) -> object:
-    """No ``else`` behind a branch that always leaves, no empty branches, no ``if`` as the only thing in an ``if``."""
+
+def flatten_branches(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Remove ``else`` after a branch that always exits, empty branches, and an ``if`` that is the only statement of an
+    ``if``."""
     leaving = Leaving()
-    return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged)
+    return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged, contents, _IFS)
 
 
-def remove_passes(tree: ast.AST) -> object:
-    """No ``pass`` beside other statements."""
-    return rewrite_blocks(tree, same, _without_pass)
+def remove_passes(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Remove ``pass`` beside other statements."""
+    return rewrite_blocks(tree, same, _without_pass, contents, _PASSES)
 
 
 def _without_pass(block: Block) -> Block:
@@ -45,7 +49,7 @@ def _without_else(block: Block, leaving: Leaving) -> Block:
 
 
 def _normal(statement: ast.If) -> ast.If:
-    """Without branches that do nothing."""
+    """Return ``statement`` without empty branches."""
     if _is_empty(statement.orelse):
         return _if(statement.test, statement.body)
     if not statement.body:

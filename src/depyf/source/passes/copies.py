@@ -1,4 +1,4 @@
-"""Temporaries that are copies of a local variable: the variable itself is used as long as it keeps its value.
+"""Replace temporaries that are copies of a local variable by the variable while it keeps its value.
 
 __temp_0 = x
 a.b = x                 a.b = x
@@ -20,12 +20,13 @@ _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.R
 
 
 def propagate_copies(tree: ast.AST) -> object:
-    """``tree`` (any definition or module) without temporaries that only copy a local, in nested definitions too."""
+    """Return ``tree`` (a definition or module) without temporaries that only copy a local, in nested definitions
+    too."""
     return _Copies(tree).definition(tree)
 
 
 class _Loads(Rewriter):
-    """Replaces loads of names, except where they happen later or in a scope of their own."""
+    """Replaces loads of names, except where they are evaluated later or in another scope."""
 
     def __init__(self, names: Dict[str, str]) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ class _Loads(Rewriter):
 
 
 class _Active:
-    """The copies that can be replaced at the moment. ``of`` leads from the local to its copies."""
+    """The copies that can be replaced at the current statement. ``of`` maps a local to its copies."""
 
     def __init__(self) -> None:
         self.originals: Dict[str, str] = {}
@@ -61,7 +62,7 @@ class _Active:
         self.of.setdefault(original, set()).add(copy)
 
     def end(self, name: str) -> None:
-        """``name``, a copy or an original, gets another value, or is not used any more."""
+        """End the copies of ``name``, a copy or an original, which gets another value or has no more uses."""
         for copy in self.of.pop(name, ()):
             del self.originals[copy]
         original = self.originals.pop(name, None)
@@ -73,7 +74,7 @@ class _Active:
         self.of.clear()
 
     def without(self, stored: Set[str]) -> Dict[str, str]:
-        """The copies of locals that are not ``stored``."""
+        """Return the copies of locals that are not ``stored``."""
         if not any(name in self.of for name in stored):
             return self.originals
         return {copy: original for copy, original in self.originals.items() if original not in stored}
@@ -102,7 +103,7 @@ class _Copies(PerFunction):
         return [statement for place, statement in enumerate(result) if place not in unused]
 
     def _copy(self, statement: ast.stmt) -> Optional[Tuple[str, str]]:
-        """The temporary and the local if ``statement`` is such a copy."""
+        """Return the temporary and the local if ``statement`` is such a copy; ``None`` otherwise."""
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return None
         target, value = statement.targets[0], statement.value
@@ -114,7 +115,7 @@ class _Copies(PerFunction):
         return target.id, value.id
 
     def _with_originals(self, statement: ast.stmt, active: _Active, stored: Set[str]) -> object:
-        # What stores the original reads its value first, but may evaluate its targets afterwards.
+        # A store of the original reads its value first, but may evaluate its targets afterwards.
         names = active.without(stored)
         changes: Dict[str, object] = {}
         for field in header_fields(statement):
@@ -133,7 +134,7 @@ class _Copies(PerFunction):
 
 
 def _stored(statement: ast.stmt) -> Set[str]:
-    """The names that a simple statement binds or deletes."""
+    """Return the names that a simple statement binds or deletes."""
     if not isinstance(statement, _SIMPLE):
         return set()
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]

@@ -1,27 +1,25 @@
-"""What a statement evaluates first: the order in which CPython evaluates expressions, up to the first effect."""
+"""The expressions that a statement evaluates first, in CPython's evaluation order, up to the first effect."""
 
 from __future__ import annotations
 
 import ast
 from typing import Any, Callable, Container, Dict, Iterator, List, Union
 
-# CPython builds longer displays piece by piece, so that adding to a set or dict comes between evaluating its members.
+# CPython builds longer displays step by step, so that adding to a set or dict comes between evaluating its elements.
 _SMALL_DISPLAY = 15
 
 
 class _Stop:
-    """Something happens here that a value computed before and a value computed after could observe."""
+    """An effect that a value computed before and a value computed after could observe."""
 
 
 _STOP = _Stop()
 
 
 def leading_names(statement: ast.stmt, wanted: Callable[[str], bool], stable: Container[str]) -> List[str]:
-    """The names fulfilling ``wanted`` that ``statement`` loads before it does anything that has an effect.
-
-    They are loaded in this order, each unconditionally and once an execution of the statement. Before and between
-    them only constants and ``stable`` names are evaluated: names whose value nobody else can change.
-    """
+    """Return the names fulfilling ``wanted`` that ``statement`` loads before its first effect. They are loaded in this
+    order, each unconditionally and once per execution of the statement. Before and between them only constants and
+    ``stable`` names are evaluated: names whose value no other code can change."""
     found: List[str] = []
     pending: List[object] = list(_first_evaluated(statement))
     pending.reverse()
@@ -45,7 +43,7 @@ def leading_names(statement: ast.stmt, wanted: Callable[[str], bool], stable: Co
 
 
 def header_fields(statement: ast.stmt) -> List[str]:
-    """The fields of ``statement`` with the expressions that it evaluates first."""
+    """Return the fields of ``statement`` with the expressions that it evaluates first."""
     return _HEADERS.get(statement.__class__, [])
 
 
@@ -109,7 +107,7 @@ def _target(target: ast.expr) -> Iterator[object]:
 
 
 _Expand = Callable[[Any], Iterator[object]]
-"""What yields the parts of a node of one class in the order of their evaluation."""
+"""A function that yields the parts of a node of one class in evaluation order."""
 
 
 def _nothing(node: ast.AST) -> Iterator[object]:
@@ -154,7 +152,7 @@ def _dict(node: ast.Dict) -> Iterator[object]:
 
 
 def _first_of(field: str) -> _Expand:
-    """For what evaluates one part always, and others depending on it."""
+    """Return the expansion of nodes that always evaluate one part, and others depending on it."""
 
     def expand(node: ast.AST) -> Iterator[object]:
         value = getattr(node, field)

@@ -1,32 +1,37 @@
-"""Loops with their condition where one looks for it, and with nothing in them that comes after them."""
+"""Loops with their condition in the header, and without statements that belong after them."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
 
+from depyf.bytecode.syntax_trees import block_fields
 from depyf.lift.build import negate
 from depyf.lift.places import column_of, place_of, start_of
-from depyf.source.passes.blocks import FIELDS, Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
+from depyf.source.inventory import UNKNOWN, Contents, bits_of
+from depyf.source.passes.blocks import Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
 from depyf.source.rewriting import replaced
 
 if TYPE_CHECKING:
     from typing import TypeGuard  # new in 3.10
 
 
-def move_exits_out(tree: ast.AST) -> object:
-    """What a ``while True`` does before its only way out is written behind the loop."""
-    return rewrite_blocks(tree, same, _with_exits_out)
+_WHILES, _CONTINUES = bits_of(ast.While), bits_of(ast.Continue)
 
 
-def find_conditions(tree: ast.AST) -> object:
-    """``while True`` that begins with ``if ...: break`` gets the condition."""
-    return rewrite_blocks(tree, same, _with_conditions)
+def move_exits_out(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Move the statements before the only exit of a ``while True`` behind the loop."""
+    return rewrite_blocks(tree, same, _with_exits_out, contents, _WHILES)
 
 
-def remove_continues(tree: ast.AST) -> object:
-    """No ``continue`` at the end of a loop."""
-    return rewrite_blocks(tree, same, _without_continues)
+def find_conditions(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Give a ``while True`` that starts with ``if ...: break`` the condition."""
+    return rewrite_blocks(tree, same, _with_conditions, contents, _WHILES)
+
+
+def remove_continues(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Remove ``continue`` at the end of a loop."""
+    return rewrite_blocks(tree, same, _without_continues, contents, _CONTINUES)
 
 
 def _without_continues(block: Block) -> Block:
@@ -39,7 +44,7 @@ def _without_continues(block: Block) -> Block:
 
 
 def _with_conditions(block: Block) -> Block:
-    return [_conditioned(statement) if _is_endless(statement) else statement for statement in block]
+    return [_conditioned(statement) if is_endless(statement) else statement for statement in block]
 
 
 def _conditioned(loop: ast.While) -> ast.stmt:
@@ -59,7 +64,7 @@ def _conditioned(loop: ast.While) -> ast.stmt:
 def _with_exits_out(block: Block) -> Block:
     result: Block = []
     for statement in block:
-        moved = _exit_of(statement) if _is_endless(statement) else None
+        moved = _exit_of(statement) if is_endless(statement) else None
         if moved is None:
             result.append(statement)
         else:
@@ -91,7 +96,7 @@ def _exit_of(loop: ast.While) -> Optional[Tuple[ast.stmt, Block]]:
 
 
 def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:
-    """Whether columns or lines show that ``after`` stands in the body of a loop, between ``before`` and ``rest``."""
+    """Return whether columns or lines show that ``after`` is in the body of a loop, between ``before`` and ``rest``."""
     inner, outer = column_of(after), column_of([*before, *rest])
     if inner is not None and outer is not None:
         return inner > outer
@@ -99,7 +104,8 @@ def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:
     return begins is not None and goes_on is not None and begins.line < goes_on.line
 
 
-def _is_endless(statement: ast.stmt) -> TypeGuard[ast.While]:
+def is_endless(statement: ast.stmt) -> TypeGuard[ast.While]:
+    """Return whether ``statement`` is a ``while True`` without ``else``."""
     if not isinstance(statement, ast.While) or statement.orelse:
         return False
     return isinstance(statement.test, ast.Constant) and statement.test.value is True
@@ -114,18 +120,18 @@ def _continues_in(block: Block) -> bool:
 
 
 def own_statements(block: Block) -> Iterator[ast.stmt]:
-    """All statements whose ``break`` and ``continue`` belong to the loop around ``block``."""
+    """Yield all statements whose ``break`` and ``continue`` belong to the loop around ``block``."""
     pending: List[ast.stmt] = list(block)
     while pending:
         statement = pending.pop()
         yield statement
         if is_definition(statement):
             continue
-        fields = ("orelse",) if is_loop(statement) else FIELDS
-        for field in fields:
+        blocks, clauses = block_fields(statement.__class__)
+        for field in ("orelse",) if is_loop(statement) else blocks:
             pending.extend(getattr(statement, field, ()))
-        for field in ("handlers", "cases"):
-            for part in getattr(statement, field, ()):
+        for field in clauses:
+            for part in getattr(statement, field):
                 pending.extend(part.body)
 
 

@@ -1,4 +1,4 @@
-"""Context managers that are entered together in one ``with``."""
+"""Merge context managers that are entered together into one ``with``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import ast
 from typing import Union
 
 from depyf.lift.places import first_place
+from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, rewrite_blocks, same
 from depyf.source.rewriting import replaced
 
 _With = Union[ast.With, ast.AsyncWith]
+_WITHS = bits_of(ast.With, ast.AsyncWith)
 
 
-def merge_withs(tree: ast.AST) -> object:
-    """No ``with`` as the only thing in a ``with``."""
-    return rewrite_blocks(tree, same, _merged)
+def merge_withs(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
+    """Merge a ``with`` that is the only statement of a ``with``."""
+    return rewrite_blocks(tree, same, _merged, contents, _WITHS)
 
 
 def _merged(block: Block) -> Block:
@@ -36,7 +38,7 @@ def _merged_with(outer: ast.stmt) -> ast.stmt:
 
 
 def _is_nested(outer: _With, inner: _With) -> bool:
-    """Whether lines and columns show that ``inner`` is a statement of its own."""
+    """Return whether lines and columns show that ``inner`` is a separate statement."""
     places = [first_place(each.items[0].context_expr) for each in (outer, inner)]
     if places[0] is None or places[1] is None or places[0].line == places[1].line:
         return False

@@ -1,4 +1,4 @@
-"""Names for temporaries from where they go: the parameter names of the function that they are passed to."""
+"""Name temporaries after their use: by the parameter names of the function that they are passed to."""
 
 from __future__ import annotations
 
@@ -20,29 +20,25 @@ def name_temporaries(
     parameters: Mapping[str, Tuple[str, ...]],
     results: Mapping[str, int],
 ) -> List[ast.stmt]:
-    """The statements with better names for temporaries.
-
-    ``parameters``: parameter names of functions by the global name they are called with. What comes out of a function
-    in ``results`` and gets no such name is called ``out_<i>``. Names in ``reserved`` are not given,
-    and those of the user's ``variables`` only to what is passed as them.
-    """
-    taken = set(reserved)
-    taken |= {node.id for statement in statements for node in walk(statement) if isinstance(node, ast.Name)}
+    """Return the statements with better names for temporaries. ``parameters``: parameter names of functions, by the
+    global name of the call. The results of a function in ``results`` that get no such name are called ``out_<i>``.
+    Names in ``reserved`` are not given, those of the user's ``variables`` only to arguments for them."""
+    nodes = [node for statement in statements for node in walk(statement)]
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    assignments = [node for node in nodes if isinstance(node, ast.Assign)]
+    taken = {*reserved, *names}
     wanted: Dict[str, str] = {}
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, ast.Call):
-                _from_call(node, parameters, wanted, taken)
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, ast.Assign) and _callee(node.value) in results:
-                _from_results(node, wanted, taken)
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            _from_call(node, parameters, wanted, taken)
+    for assignment in assignments:
+        if _callee(assignment.value) in results:
+            _from_results(assignment, wanted, taken)
     taken |= variables
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                _from_place(node.targets[0], node.value, wanted, taken)
-    _number(statements, wanted)
+    for assignment in assignments:
+        if len(assignment.targets) == 1:
+            _from_place(assignment.targets[0], assignment.value, wanted, taken)
+    _number(names, wanted)
     renaming = _Renaming(wanted)
     return [renaming.visit(statement) for statement in statements]
 
@@ -76,18 +72,14 @@ def _from_results(node: ast.Assign, wanted: Dict[str, str], taken: Set[str]) -> 
                 taken.add(name)
 
 
-def _number(statements: List[ast.stmt], wanted: Dict[str, str]) -> None:
-    """What is left is numbered from 0 in the order of the text."""
-    rest: Dict[str, None] = {}
-    for statement in statements:
-        for node in walk(statement):
-            if isinstance(node, ast.Name) and _TEMPORARY.match(node.id) and node.id not in wanted:
-                rest[node.id] = None
+def _number(names: List[str], wanted: Dict[str, str]) -> None:
+    """Number the remaining temporaries from 0 in the order of the text."""
+    rest = [name for name in dict.fromkeys(names) if name not in wanted and _TEMPORARY.match(name)]
     wanted.update({name: f"__temp_{number}" for number, name in enumerate(rest)})
 
 
 def _from_place(target: ast.expr, value: ast.expr, wanted: Dict[str, str], taken: Set[str]) -> None:
-    """``x._parameters['weight']`` is called ``weight``, ``x._modules`` ``modules``."""
+    """Name the value of ``x._parameters['weight']`` ``weight``, that of ``x._modules`` ``modules``."""
     if not isinstance(target, ast.Name) or not _TEMPORARY.match(target.id) or target.id in wanted:
         return
     key: object = None

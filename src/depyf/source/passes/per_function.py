@@ -1,4 +1,4 @@
-"""The base of passes that need to know how the names of a function are used."""
+"""The base of passes that need the uses of the names of a function."""
 
 from __future__ import annotations
 
@@ -12,23 +12,21 @@ from depyf.source.rewriting import replaced
 
 class PerFunction:
     """Rewrites the statement lists of one function, class or module, and those of nested definitions on their own.
-
-    Subclasses define ``block``, which goes through a list and calls ``inside`` for each statement.
-    """
+    Subclasses define ``block``, which iterates over a list and calls ``inside`` for each statement."""
 
     def __init__(self, function: object) -> None:
         self.usage = Usage(function)
 
     def definition(self, function: Any) -> object:
-        """``function`` with its body rewritten."""
+        """Return ``function`` with its body rewritten."""
         return replaced(function, body=self.block(function.body) or [ast.Pass()])
 
     def block(self, statements: Block) -> Block:
-        """A rewritten statement list; an empty one if nothing is left."""
+        """Return a rewritten statement list; an empty one if no statement is left."""
         raise NotImplementedError
 
     def inside(self, statement: ast.stmt) -> Any:
-        """``statement`` with the blocks in it rewritten."""
+        """Return ``statement`` with its inner blocks rewritten."""
         if is_definition(statement):
             return type(self)(statement).definition(statement)
         changes: Dict[str, object] = {}

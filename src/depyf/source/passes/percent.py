@@ -1,21 +1,25 @@
-"""``"%s: %s" % (a, b)``, which compilers since 3.11 turn into ``f"{a!s}: {b!s}"``: nobody writes that."""
+"""``"%s: %s" % (a, b)``, which compilers since 3.11 turn into ``f"{a!s}: {b!s}"``, a form that is rarely written."""
 
 from __future__ import annotations
 
 import ast
 from typing import List, Optional
 
-from depyf.lift.places import place_of
+from depyf.lift.places import first_place, place_of
+from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.printing.fstrings import percent_field
 from depyf.source.rewriting import Node, Rewriter
 
-# Asked of the compiler that the source will be given to: elsewhere the two are not the same.
+# Asked of the compiler of the source: for others the two forms differ.
 _IS_COMPILED_TO_FSTRING = "%s" not in compile("'%s' % (a,)", "<percent>", "eval").co_consts
 
 
-def restore_percent(tree: Node) -> Node:
-    """``tree`` with ``%`` in the place of f-strings that format everything by a conversion, and something by ``!s``."""
-    return _Percent().visit(tree) if _IS_COMPILED_TO_FSTRING else tree
+_FORMATTED = bits_of(ast.JoinedStr)
+
+
+def restore_percent(tree: Node, contents: Contents = UNKNOWN) -> Node:
+    """Return ``tree`` with ``%`` for f-strings in which every field has a conversion, and at least one has ``!s``."""
+    return _Percent().visit_holders(tree, contents, _FORMATTED) if _IS_COMPILED_TO_FSTRING else tree
 
 
 class _Percent(Rewriter):
@@ -38,15 +42,20 @@ class _Percent(Rewriter):
         written = _was_percent(fields)
         if written is False or (written is None and not any(part.conversion == ord("s") for part in fields)):
             return changed
-        # A tuple of constants is one constant, and the compiler leaves ``%`` alone.
+        # A tuple of constants is one constant, for which the compiler does not change ``%``.
         if not any(isinstance(each, ast.Name) for argument in arguments for each in ast.walk(argument)):
             return changed
         return ast.BinOp(ast.Constant(template), ast.Mod(), ast.Tuple(arguments, ast.Load()))
 
 
 def _was_percent(fields: List[ast.FormattedValue]) -> Optional[bool]:
-    """Whether columns show that ``%`` was written: then each field has the place of its value, and no braces."""
-    places = [(place_of(part), place_of(part.value)) for part in fields]
-    if not all(field is not None and field.column is not None and value is not None for field, value in places):
-        return None
-    return all(field == value for field, value in places)
+    """Return whether columns show that ``%`` was written; ``None`` if there are none. Each field then has the span of
+    its value, without braces. Of ``a or b`` and ``a if b else c`` only the start is known."""
+    found = True
+    for part in fields:
+        field, value = place_of(part), place_of(part.value)
+        first = value or (first_place(part.value) if isinstance(part.value, (ast.BoolOp, ast.IfExp)) else None)
+        if field is None or field.column is None or first is None:
+            return None
+        found = found and (field == value if value is not None else field[:2] == first[:2])
+    return found

@@ -1,8 +1,8 @@
-"""``del`` for temporaries just where the original lets go of what they hold.
+"""``del`` for temporaries where the original releases their values.
 
-``release`` deletes a variable behind its last use. A tool may leave values on the stack, or in a list there, until
-later. The comparison of both code objects says before which operation of the candidate the original no longer had a
-value; from the line of that operation follows the statement that the ``del`` belongs in front of.
+``release`` deletes a variable after its last use. A tool may leave values on the stack, or in a list there, until
+later. The comparison of both code objects reports before which operation of the candidate the original had released a
+value; the line of that operation gives the statement that the ``del`` belongs in front of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Places = Mapping[int, AbstractSet[str]]
 
 
 def delete_before(tree: ast.Module, places: Places) -> List[Optional[int]]:
-    """Put the deletions of ``places`` into ``tree``; the number of each of its statements, ``None`` for a new one."""
+    """Insert the deletions of ``places`` into ``tree``; return the number of each of its statements, ``None`` for new
+    ones."""
     numbers = {id(statement): number for number, statement in enumerate(statements_of(tree))}
     for statements in list(_lists_of_statements(tree)):
         result: List[ast.stmt] = []
@@ -33,11 +34,9 @@ def delete_before(tree: ast.Module, places: Places) -> List[Optional[int]]:
 def places_of(
     overdue: Iterable[Tuple[str, int]], text: ast.Module, numbers: Sequence[Optional[int]], known: Places
 ) -> Optional[Dict[int, Set[str]]]:
-    """Where each variable should be deleted that is held too long: ``known`` with what ``overdue`` adds.
-
-    ``overdue`` are variables with the lines of ``text`` that are too late; ``numbers`` are those of the statements of
-    ``text`` as ``delete_before`` gave them. ``None`` if nothing can be added.
-    """
+    """Return ``known`` with the deletions that ``overdue`` adds; ``None`` if there are no new ones. ``overdue`` are
+    variables with the lines of ``text`` that are too late; ``numbers`` are those of the statements of ``text`` from
+    ``delete_before``."""
     statements = list(statements_of(text))
     if len(statements) != len(numbers):
         return None
@@ -56,7 +55,7 @@ def places_of(
 
 
 def statements_of(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The statements of ``tree`` in the order of the text, but for declarations, which the text alone has."""
+    """Yield the statements of ``tree`` in the order of the text, except declarations, which only the text has."""
     for node in _around_expressions(tree):
         if node is not tree and isinstance(node, ast.stmt) and not isinstance(node, (ast.Global, ast.Nonlocal)):
             yield node
@@ -70,7 +69,7 @@ def _lists_of_statements(tree: ast.AST) -> Iterator[List[ast.stmt]]:
 
 
 def _around_expressions(tree: ast.AST) -> Iterator[ast.AST]:
-    """``tree`` and what is in it, in the order of the text, without expressions."""
+    """Yield ``tree`` and its descendants without expressions, in the order of the text."""
     todo = [tree]
     while todo:
         node = todo.pop()
@@ -80,7 +79,7 @@ def _around_expressions(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _mentions(statement: ast.stmt, name: str) -> bool:
-    """Whether what is evaluated at the line of ``statement`` has ``name`` in it."""
+    """Return whether the code on the first line of ``statement`` mentions ``name``."""
     parts: List[ast.AST] = [statement]
     if any(hasattr(statement, field) for field in ("body", "handlers", "cases")):
         parts = [node for node in children(statement) if not isinstance(node, ast.stmt)]

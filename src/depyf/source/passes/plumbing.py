@@ -1,7 +1,7 @@
-"""Takes away the variables that a tool made for itself, where the hints name them.
+"""Remove the variables that a tool made for its own use, where the hints name them.
 
-Dynamo writes ``tmp_1 = f; tmp_2 = tmp_1()`` and deletes ``tmp_1`` again. What is stored and never read is not
-stored; what is stored once becomes a temporary, and the other passes decide what is left of it.
+Dynamo writes ``tmp_1 = f; tmp_2 = tmp_1()`` and deletes ``tmp_1`` again. A variable that is never read is not stored; a
+variable that is stored once becomes a temporary, which the other passes handle.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from depyf.bytecode.syntax_trees import Transformer
 
 
 def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first_temporary: int) -> List[ast.stmt]:
-    """The statements without the variables ``droppable``; new temporaries count from ``first_temporary``."""
+    """Return the statements without the variables ``droppable``; new temporaries count from ``first_temporary``."""
     if not droppable:
         return statements
     uses = _Uses(droppable)
@@ -29,7 +29,7 @@ def drop_plumbing(statements: List[ast.stmt], droppable: AbstractSet[str], first
 
 
 def _hoisted(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.stmt]:
-    """``x = (t := a.b)['k']`` as ``t = a.b; x = t['k']``, wherever the assignment is evaluated first."""
+    """Rewrite ``x = (t := a.b)['k']`` as ``t = a.b; x = t['k']``, wherever the assignment is evaluated first."""
     result: List[ast.stmt] = []
     for statement in statements:
         for field in ("body", "orelse", "finalbody"):
@@ -48,7 +48,7 @@ def _hoisted(statements: List[ast.stmt], names: AbstractSet[str]) -> List[ast.st
 
 
 def _evaluated_first(statement: ast.stmt, names: AbstractSet[str]) -> Optional[Tuple[ast.AST, str, ast.NamedExpr]]:
-    """The innermost ``:=`` that is evaluated before anything else in ``statement``, and where it stands."""
+    """Return the innermost ``:=`` that ``statement`` evaluates before anything else, with its parent and field."""
     found: Optional[Tuple[ast.AST, str, ast.NamedExpr]] = None
     holder: ast.AST = statement
     field: Optional[str] = "value"

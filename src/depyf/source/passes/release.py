@@ -1,18 +1,17 @@
 """``del`` for temporaries that would keep a value alive longer than the original does.
 
-On the stack a value is gone once it was used; a variable has to be deleted. Liveness is computed backwards over the
-statements (Aho, Lam, Sethi, Ullman, "Compilers", section 9.2.5); a variable dies behind the last statement that reads
+A stack slot releases its value when it is used; a variable has to be deleted. Liveness is computed backwards over the
+statements (Aho, Lam, Sethi, Ullman, "Compilers", section 9.2.5); a variable dies after the last statement that reads
 it, and at the start of a branch that does not read it.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import AbstractSet, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
-from depyf.bytecode.syntax_trees import walk
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, TryStatement, walk
 from depyf.source.rewriting import replaced
-from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 
 _EVALUATED_FIRST: Dict[type, str] = {
     ast.Attribute: "value",
@@ -37,16 +36,16 @@ _IN_ORDER: Dict[type, Tuple[str, ...]] = {
     ast.UnaryOp: ("operand",),
     ast.keyword: ("value",),
 }
-"""The fields of expressions whose parts are all evaluated, in that order (of a dict those with constants as keys)."""
+"""The fields of expressions that evaluate all of their parts, in that order (of a dict only with constant keys)."""
 _NO_VALUES = (ast.Name, ast.Constant, ast.Starred, ast.FormattedValue, ast.keyword, ast.Slice)
+
+_MATCH: Tuple[Type[ast.Match], ...] = (ast.Match,) if hasattr(ast, "Match") else ()
 
 
 def release(statements: List[ast.stmt], names: AbstractSet[str], *, thorough: bool = False) -> List[ast.stmt]:
-    """The statements with ``del`` where one of ``names`` is not needed any more.
-
-    ``thorough``: any operation, and not calls alone, gets a statement of its own where one of ``names`` dies with it;
-    and what an exception leaves in them is dropped where it is swallowed.
-    """
+    """Return the statements with ``del`` where one of ``names`` has no further use. ``thorough``: any operation, not
+    only a call, becomes a separate statement where one of ``names`` dies with it, and values that an exception leaves
+    in them are dropped where it is suppressed."""
     return _Release(names, thorough=thorough).block(statements, set())[0]
 
 
@@ -56,7 +55,7 @@ class _Release:
         self.made: List[str] = []  # names for results of calls that are arguments of others
 
     def block(self, statements: List[ast.stmt], live: Set[str]) -> Tuple[List[ast.stmt], Set[str]]:
-        """The statements with deletions, and what is live before them; ``live`` is what is live behind them."""
+        """Return the statements with deletions, and the variables live before them; ``live``: those live after them."""
         result: List[ast.stmt] = []
         live = set(live)
         for statement in reversed([part for whole in statements for part in self._unnested(whole)]):
@@ -72,7 +71,7 @@ class _Release:
         return result, live
 
     def statement(self, node: ast.stmt, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
-        """The new statement, what is live before it, and what dies behind it."""
+        """Return the new statement, the variables live before it, and those that die after it."""
         node = self._split(node)
         if isinstance(node, ast.If):
             return self._if(node, live)
@@ -85,20 +84,19 @@ class _Release:
             return node, (before - writes) | reads, set()
         if isinstance(node, TRY_STATEMENTS):
             return self._try(node, live)
-        if hasattr(node, "cases"):
-            reads, _ = self._uses([node])
-            return node, live | reads, set()
+        if isinstance(node, _MATCH):
+            return self._match(node, live)
         reads, writes = self._uses([node])
         if isinstance(node, ast.Delete):
             return node, live | reads, set()
-        if isinstance(node, (ast.Return, ast.Raise)):  # what stands behind is not reached from here
+        if isinstance(node, (ast.Return, ast.Raise)):  # the code after it is not reached from here
             live = set()
         dead = (reads | writes) - live
         return node, (live - writes) | reads, dead
 
     def _unnested(self, node: ast.stmt) -> List[ast.stmt]:
-        """``return g(t())`` or ``return t() * 2`` as two statements where ``t`` is one of the names: it dies before
-        ``g`` is called, before anything is multiplied."""
+        """Split ``return g(t())`` or ``return t() * 2`` into two statements where ``t`` is one of the names. It dies
+        before ``g`` is called, or before the multiplication."""
         field = "test" if isinstance(node, ast.If) else "value"
         value = getattr(node, field, None)
         if not isinstance(node, (ast.Return, ast.Assign, ast.AugAssign, ast.Expr, ast.If)) or value is None:
@@ -115,8 +113,8 @@ class _Release:
         return [*self._unnested(first), *self._unnested(replaced(node, **{field: rest}))]
 
     def _called_first(self, expr: ast.expr, result: ast.expr) -> Optional[Tuple[ast.expr, ast.expr]]:
-        """If ``expr`` calls something before it does anything else, and that alone reads some of the names: the call,
-        and ``expr`` with ``result`` in its place. Only variables and constants are read before."""
+        """Return the call that ``expr`` evaluates first, and ``expr`` with ``result`` in its place, or ``None``. The
+        call reads some of the names, no other part does, and only variables and constants are read before it."""
         for field in _IN_ORDER.get(type(expr), ()):
             value = getattr(expr, field)
             parts = value if isinstance(value, list) else [value]
@@ -137,12 +135,12 @@ class _Release:
         return None
 
     def _dies(self, part: ast.expr) -> bool:
-        """Whether ``part`` does something with one of the names."""
+        """Return whether ``part`` is an operation on one of the names."""
         return not isinstance(part, _NO_VALUES) and bool(self._uses([part])[0])
 
     def _split(self, node: ast.stmt) -> ast.stmt:
-        """``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names: it dies behind the test,
-        and an expression can't delete it."""
+        """Return ``return a if t else b`` as an ``if`` statement where ``t`` reads one of the names. It dies after the
+        test, and an expression can't delete it."""
         value = getattr(node, "value", None)
         if not isinstance(node, (ast.Return, ast.Assign, ast.Expr)) or value is None:
             return node
@@ -153,7 +151,8 @@ class _Release:
         return ast.If(test, [replaced(node, value=body)], [replaced(node, value=orelse)])
 
     def _tested_first(self, expr: ast.expr) -> Optional[Tuple[ast.expr, ast.expr, ast.expr]]:
-        """If ``expr`` first of all tests something that reads one of the names: that, and ``expr`` for each outcome."""
+        """Return the first test of ``expr`` that reads one of the names, and ``expr`` for each outcome; ``None``
+        otherwise."""
         if isinstance(expr, ast.IfExp):
             return (expr.test, expr.body, expr.orelse) if self._uses([expr.test])[0] else None
         field = _EVALUATED_FIRST.get(type(expr))
@@ -179,29 +178,51 @@ class _Release:
         node.body, node.orelse = body, orelse
         return node, ((in_body | in_orelse) - writes) | reads, dead
 
+    def _match(self, node: ast.Match, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
+        reads = self._uses([node.subject, *(each.guard for each in node.cases if each.guard is not None)])[0]
+        bodies = [self.block(case.body, live) for case in node.cases]
+        alive = live.union(reads, *(before for _, before in bodies))
+        for case, (body, before) in zip(node.cases, bodies):
+            case.body = [_delete(alive - before), *body] if alive - before else body
+        return node, alive, set()
+
     def _loop(
         self, node: Union[ast.While, ast.For, ast.AsyncFor], live: Set[str]
     ) -> Tuple[ast.stmt, Set[str], Set[str]]:
         reads, writes = self._uses([node.test] if isinstance(node, ast.While) else [node.iter, node.target])
         orelse, in_orelse = self.block(node.orelse, live)
         at_head = live | in_orelse | reads
-        for _ in range(2):  # what the next iteration reads is live at the end of this one
-            at_head = at_head | self._live_in(node.body, at_head)
+        at_head = at_head | self._live_in(node.body, at_head)  # what the next iteration reads is live in this one
         node.body = self.block(node.body, at_head)[0]
         node.orelse = orelse
         return node, (at_head - writes) | reads, at_head - live - in_orelse - writes
 
-    def _live_in(self, statements: List[ast.stmt], live: Set[str]) -> Set[str]:
+    def _live_in(self, statements: Sequence[ast.stmt], live: Set[str]) -> Set[str]:
+        """Return the variables live before ``statements``, which are not changed."""
         live = set(live)
-        for statement in reversed(statements):
-            if isinstance(statement, ast.If):
-                reads, writes = self._uses([statement.test])
-                arms = self._live_in(statement.body, live) | self._live_in(statement.orelse, live)
-                live = (arms - writes) | reads
-                continue
-            reads, writes = self._uses([statement])
-            simple = not any(hasattr(statement, field) for field in ("body", "handlers", "cases"))
-            live = ((live - writes) if simple else live) | reads
+        for node in reversed(statements):
+            if isinstance(node, ast.If):
+                reads, writes = self._uses([node.test])
+                live = self._live_in(node.body, live) | self._live_in(node.orelse, live)
+            elif isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
+                reads, writes = self._uses([node.test] if isinstance(node, ast.While) else [node.iter, node.target])
+                live |= reads | self._live_in(node.orelse, live)
+                live |= self._live_in(node.body, live)
+            elif isinstance(node, TRY_STATEMENTS):
+                reads, writes = self._uses([each.type for each in node.handlers if each.type is not None])
+                live = self._live_in(node.finalbody, live)
+                live = live.union(*(self._live_in(each.body, live) for each in node.handlers))
+                live |= self._live_in(node.body, self._live_in(node.orelse, live) | reads)
+            elif isinstance(node, (ast.With, ast.AsyncWith)):  # it may suppress an exception from anywhere in it
+                reads, writes = self._uses(node.items)
+                live |= self._live_in(node.body, live)
+            elif isinstance(node, _MATCH):
+                reads, writes = self._uses([node.subject, *(each.guard for each in node.cases if each.guard)])
+                live = live.union(*(self._live_in(each.body, live) for each in node.cases))
+            else:
+                reads, writes = self._uses([node])
+                writes = set() if hasattr(node, "body") else writes
+            live = (live - writes) | reads
         return live
 
     def _try(self, node: TryStatement, live: Set[str]) -> Tuple[ast.stmt, Set[str], Set[str]]:
@@ -228,15 +249,15 @@ class _Release:
 
 
 def _takes_apart(node: ast.AST) -> bool:
-    """Whether ``node`` does something with its value once that is there."""
+    """Return whether ``node`` operates on its value once that is computed."""
     if isinstance(node, (ast.If, ast.AugAssign)):
         return True
     return isinstance(node, ast.Assign) and not all(isinstance(target, ast.Name) for target in node.targets)
 
 
 def _swallows(node: ast.stmt) -> bool:
-    """Whether what is behind ``node`` may be reached by an exception out of the middle of it: which of its variables
-    have a value then is not known."""
+    """Return whether the code after ``node`` may be reached by an exception from the middle of it. The set of its
+    variables that have a value is then unknown."""
     return isinstance(node, (ast.With, ast.AsyncWith)) or hasattr(node, "handlers")
 
 

@@ -1,11 +1,11 @@
-"""Temporaries folded into the expression that uses them.
+"""Fold temporaries into the expression that uses them.
 
     __temp_0 = a()
     __temp_1 = b()          g(a(), b())
     g(__temp_0, __temp_1)
 
-Only where the order of evaluation stays as it is, and the value lives no longer and no shorter than on the stack that
-the temporary stands for.
+Only where the evaluation order is preserved, and the lifetime of the value is that of the stack slot that the temporary
+represents.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from depyf.source.rewriting import Rewriter, replaced
 
 
 def fold_temporaries(function: object) -> object:
-    """``function`` (any definition or module) with temporaries folded, in nested definitions too."""
+    """Return ``function`` (a definition or module) with temporaries folded, in nested definitions too."""
     return _Folding(function).definition(function)
 
 
 class _Substitution(Rewriter):
-    """Puts expressions in the place of names. The expressions themselves are not looked into."""
+    """Replaces names by expressions, which are not visited themselves."""
 
     def __init__(self, values: Dict[str, ast.expr]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class _Substitution(Rewriter):
 class _Folding(PerFunction):
     def __init__(self, function: object) -> None:
         super().__init__(function)
-        # The local names that certainly have a value at the statement being looked at.
+        # The local names that certainly have a value at the current statement.
         self._bound: Set[str] = self.usage.parameters & self.usage.local
         self._gone: Set[str] = set()
 
@@ -64,10 +64,11 @@ class _Folding(PerFunction):
                     self._bound.add(target.id)
                     bound_here.append(target.id)
 
-    # --- two statements into one -------------------------------------------------------------------------------------
+    # --- joining two statements --------------------------------------------------------------------------------------
 
     def _joined(self, before: List[ast.stmt], statement: ast.stmt) -> ast.stmt:
-        """A conditional assignment to a temporary as an expression; takes the assignment in front if it is part."""
+        """Return a conditional assignment to a temporary as an expression; pop the assignment before it if that is a
+        part."""
         if not isinstance(statement, ast.If):
             return statement
         name, value = _temporary_assignment(statement.body)
@@ -100,7 +101,7 @@ class _Folding(PerFunction):
         return _assign(name, self._chained(values) if positive else ast.BoolOp(op=operator, values=values))
 
     def _chained(self, values: List[ast.expr]) -> ast.expr:
-        """``a < t and t < b`` as ``a < t < b`` where ``t`` is a temporary."""
+        """Return ``a < t and t < b`` as ``a < t < b`` where ``t`` is a temporary."""
         result: List[ast.expr] = []
         for value in values:
             previous = result[-1] if result else None
@@ -119,7 +120,7 @@ class _Folding(PerFunction):
         return result[0] if len(result) == 1 else ast.BoolOp(op=ast.And(), values=result)
 
     def _folded(self, before: List[ast.stmt], statement: ast.stmt, following: Optional[ast.stmt]) -> Optional[ast.stmt]:
-        """``statement`` with the temporaries assigned right before it in their places; ``None`` if nothing is left."""
+        """Return ``statement`` with the temporaries assigned right before it replaced; ``None`` if nothing is left."""
         if isinstance(statement, ast.Delete):
             kept = self._without_deleted(statement)
             if kept is None:
@@ -130,7 +131,7 @@ class _Folding(PerFunction):
             values: Dict[str, ast.expr] = {}
             last = len(order)
             while True:
-                # Backwards: what is assigned last is moved past nothing but loads of names.
+                # Backwards: the last assignment is moved past nothing but loads of names.
                 candidate = self._candidate(before, following)
                 if candidate is None or order.get(candidate[0], last) >= last:
                     break
@@ -143,7 +144,8 @@ class _Folding(PerFunction):
         return self._without_unused(statement)
 
     def _candidate(self, before: List[ast.stmt], following: Optional[ast.stmt]) -> Optional[Tuple[str, ast.expr]]:
-        """The temporary that the last statement assigns, if it is used once and not needed afterwards."""
+        """Return the temporary of the last assignment and its value if it has one use and no later one; ``None``
+        otherwise."""
         name, value = _temporary_assignment(before[-1:])
         if name is None or value is None or not self._is_single(name, following):
             return None
@@ -183,7 +185,7 @@ def _substitute(statement: ast.stmt, values: Dict[str, ast.expr]) -> ast.stmt:
 
 
 def _temporary_assignment(statements: List[ast.stmt]) -> Tuple[Optional[str], Optional[ast.expr]]:
-    """The name and the value if ``statements`` is one assignment to one temporary."""
+    """Return the name and the value if ``statements`` is one assignment to one temporary; ``None`` twice otherwise."""
     if len(statements) == 1:
         statement = statements[0]
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:

@@ -1,5 +1,6 @@
-"""Trees to the text that a person reads: literals, f-strings, parentheses, long lines, blank lines.
+"""Trees to the text shown to the user, in one pass: parentheses where they are needed, literals, f-strings, docstrings,
+long lines, blank lines.
 
-``unparsing`` makes plain text, ``text`` puts all steps in order. May import the modules of ``source`` itself. Start
-reading at ``text.py``.
+``expressions``, ``patterns`` and ``statements`` are one printer, the same on all Pythons; ``unparse`` prints any tree
+with it. May import the modules of ``source`` itself. Start reading at ``text.py``.
 """

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from typing import Any, List, Match, Union
+from typing import Match
 
-from depyf.source.printing.literals import verbatim
-from depyf.source.rewriting import Rewriter, replaced
-
-# Everything but these, printable characters, can't stand in a text as it is or would not be seen there.
+# All characters but these and printable ones need an escape sequence, or would be invisible.
 _RAW_WHITESPACE = "\n\t "
 
 
-def print_docstrings(tree: ast.Module) -> ast.Module:
-    """``tree`` with the docstrings of modules, classes and functions as atoms that hold their text."""
-    result: ast.Module = _Docstrings().visit(tree)
-    return result
-
-
 def triple_quoted(text: str) -> str:
-    """A literal for ``text`` in triple double quotes, raw if that saves backslashes."""
+    """Return a literal for ``text`` in triple double quotes, raw if that saves backslashes."""
     odd = [character for character in text if not (character.isprintable() or character in _RAW_WHITESPACE)]
     if "\\" in text and not odd and '"""' not in text and not text.endswith(("\\", '"')):
         return f'r"""{text}"""'
@@ -33,7 +23,7 @@ def triple_quoted(text: str) -> str:
 
 
 def is_kept_as_docstring(text: str) -> bool:
-    """Whether a docstring of this text is stored as it is: since 3.13 the compiler takes away the indentation."""
+    """Return whether the compiler stores a docstring of this text unchanged: since 3.13 it removes the indentation."""
     module = compile(repr(text), "", "exec", dont_inherit=True, optimize=0)
     return text in module.co_consts
 
@@ -41,25 +31,3 @@ def is_kept_as_docstring(text: str) -> bool:
 def _escape_unprintable(match: Match[str]) -> str:
     character: str = match.group()
     return character if character.isprintable() else repr(character)[1:-1]
-
-
-_Documented = Union[ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
-
-
-class _Docstrings(Rewriter):
-    """Visits statements only; there is no docstring in an expression."""
-
-    def _visit_documented(self, node: _Documented) -> object:
-        body: List[ast.stmt] = self.visit_list(node.body)
-        first = body[0] if body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
-            body = [replaced(first, value=verbatim(triple_quoted(first.value.value)))] + body[1:]
-        return node if body is node.body else replaced(node, body=body)
-
-    visit_Module = _visit_documented
-    visit_FunctionDef = _visit_documented
-    visit_AsyncFunctionDef = _visit_documented
-    visit_ClassDef = _visit_documented
-
-    def visit(self, node: ast.AST) -> Any:
-        return node if isinstance(node, ast.expr) else super().visit(node)

@@ -1,9 +1,9 @@
 """F-strings, and t-strings (3.14), to text.
 
-Before 3.12 the expressions in an f-string may hold no backslash and no quote of the kind around it. Where an expression
-needs a backslash, because of a string constant in it, the user wrote ``%`` with a tuple, of which the compiler makes
-the same since 3.10, or had the character itself in triple quotes. What can't be written either way gets a placeholder
-for that constant. Other quotes are taken around where one stands inside, in all versions.
+Before 3.12 the expressions in an f-string must not have a backslash or the quotes of the f-string. Where a string
+constant in an expression needs a backslash, the source had ``%`` with a tuple, which has compiled to the same since
+3.10, or the character itself in triple quotes. A constant that can't be written either way gets a placeholder. If an
+expression contains a quote, the f-string uses another one, in all versions.
 
 In a t-string the text of an expression is part of the value, so it is written as it was.
 """
@@ -11,15 +11,15 @@ In a t-string the text of an expression is part of the value, so it is written a
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, List, Optional, Protocol, Tuple, Union
 
+from depyf.errors import DecompilationError
 from depyf.lazy_pattern import re_compile
-from depyf.result import DecompilationError
-from depyf.source.printing.literals import Placeholders, verbatim
+from depyf.source.printing.literals import Literals, verbatim
 from depyf.source.rewriting import Rewriter
 
 _COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
-"""Whether ``%`` with a tuple compiles to what an f-string compiles to."""
+"""Whether ``%`` with a tuple compiles to the same code as an f-string."""
 
 
 def _compiles(text: str) -> bool:
@@ -33,28 +33,27 @@ def _compiles(text: str) -> bool:
 _HOLDS_ANYTHING = _compiles("f'{'\\n'}'")
 """Whether the expressions in an f-string may hold backslashes and the quotes around it (3.12)."""
 
-FORMATTED = (ast.JoinedStr, ast.FormattedValue, *([ast.TemplateStr] if hasattr(ast, "TemplateStr") else []))
-"""The nodes that ``print_fstrings`` writes."""
-
 _QUOTES = ("'", '"', '"""', "'''")
 _PERCENT_SPEC = re_compile(r"(>?)(\d*)((?:\.\d+)?)")
-"""What the compiler makes of ``%5.2s`` (``>5.2``) and ``%-5.2s`` (``5.2``)."""
+"""The compiled form of ``%5.2s`` (``>5.2``) and ``%-5.2s`` (``5.2``)."""
 _INNER_QUOTES = ('"""', "'''")
 
 
-def print_fstrings(tree: ast.Module, placeholders: Placeholders, unparse: Callable[[ast.AST], str]) -> ast.Module:
-    """``tree`` with every f-string as an atom that holds its text."""
-    result: ast.Module = _FStrings(placeholders, unparse).visit(tree)
-    return result
+class Writer(Protocol):
+    """The printer of expressions, as far as formatted strings need it."""
+
+    literals: Literals
+
+    def text(self, node: ast.AST) -> str:
+        """Return the text of an expression."""
 
 
 class _NoBackslashes(Rewriter):
-    """Writes string constants whose literal needs a backslash as they are, between triple quotes, or else gives them a
-    placeholder."""
+    """Replaces string constants that need a backslash by triple-quoted literals without one, or by placeholders."""
 
-    def __init__(self, placeholders: Placeholders) -> None:
+    def __init__(self, writer: Writer) -> None:
         super().__init__()
-        self._placeholders = placeholders
+        self._writer = writer
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if "\\" not in repr(node.value):
@@ -62,11 +61,17 @@ class _NoBackslashes(Rewriter):
         raw = _raw_literal(node.value)
         if raw is not None:
             return verbatim(raw)
-        return self._placeholders.name(node.value, "text" if isinstance(node.value, str) else "bytes")
+        if isinstance(node.value, (str, bytes)):
+            return self._writer.literals.name(node.value, "text" if isinstance(node.value, str) else "bytes")
+        written = self._writer.literals.expression(node.value)
+        return written if isinstance(written, ast.Constant) else self.rewrite_children(written)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        return verbatim(self._writer.text(node))
 
 
 def _raw_literal(value: object) -> Optional[str]:
-    """A literal without a backslash for a text or bytes, all characters as they are; ``None`` if there is none."""
+    """Return a literal without escape sequences for a str or bytes; ``None`` if there is none."""
     if not isinstance(value, (str, bytes)):
         return None
     text = value if isinstance(value, str) else value.decode("latin-1")
@@ -80,13 +85,14 @@ def _raw_literal(value: object) -> Optional[str]:
     return None
 
 
-class _FStrings(Rewriter):
-    def __init__(self, placeholders: Placeholders, unparse: Callable[[ast.AST], str]) -> None:
-        super().__init__()
-        self._placeholders = placeholders
-        self._unparse = unparse
+class FormattedStrings:
+    """Writes formatted strings; ``writer`` writes the expressions in them."""
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def written(self, node: ast.JoinedStr) -> Union[str, ast.expr]:
+        """Return the text of an f-string, which is an atom; or another expression in its place."""
         if _COMPILER_KNOWS_PERCENT and not _HOLDS_ANYTHING and self._needs_backslash(node):
             as_percent = self._percent(node)
             if as_percent is not None:
@@ -95,23 +101,26 @@ class _FStrings(Rewriter):
         expressions = "".join(text for _, text in pieces if text is not None)
         quote = next((quote for quote in _QUOTES if _fits(quote, expressions)), None)
         if quote is not None or _HOLDS_ANYTHING:
-            return verbatim(_quoted(quote or _QUOTES[0], pieces))
-        return verbatim("(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")")
+            return _quoted(quote or _QUOTES[0], pieces)
+        return "(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")"
 
-    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
-        return self.visit_JoinedStr(ast.JoinedStr(values=[node]))
+    def template(self, node: Any) -> str:
+        """Return the text of a t-string."""
+        return _quoted("'", [self._piece(value) for value in node.values], prefix="t")
 
     def _needs_backslash(self, node: ast.JoinedStr) -> bool:
-        """Whether a string constant in one of its expressions does; ``visit`` has not been there yet."""
+        """Return whether a string constant in one of its expressions needs a backslash."""
         return any(
-            isinstance(inner, ast.Constant) and isinstance(inner.value, (str, bytes)) and "\\" in repr(inner.value)
+            isinstance(inner, ast.Constant)
+            and isinstance(inner.value, (str, bytes, tuple))
+            and "\\" in repr(inner.value)
             for field in node.values
             if isinstance(field, ast.FormattedValue)
             for inner in ast.walk(field.value)
         )
 
     def _percent(self, node: ast.JoinedStr) -> Optional[ast.expr]:
-        """The f-string as ``%`` with a tuple; ``None`` when there is no such form."""
+        """Return the f-string as ``%`` with a tuple; ``None`` when it has no such form."""
         text, values = "", []
         for piece in node.values:
             if isinstance(piece, ast.Constant):
@@ -121,27 +130,20 @@ class _FStrings(Rewriter):
                 if field is None:
                     return None
                 text += field
-                values.append(self.visit(piece.value))
+                values.append(piece.value)
             else:
                 return None
         pattern = ast.Constant(value=text, kind=None)
         return ast.BinOp(left=pattern, op=ast.Mod(), right=ast.Tuple(elts=values, ctx=ast.Load()))
 
-    def visit_TemplateStr(self, node: Any) -> ast.Name:
-        pieces = [self._piece(value) for value in node.values]
-        return verbatim(_quoted("'", pieces, prefix="t"))
-
-    def visit_Interpolation(self, node: ast.AST) -> ast.Name:
-        raise DecompilationError("a field of a t-string is used without one")
-
     def _piece(self, value: object) -> Tuple[str, Optional[str]]:
-        """A piece of text and ``None``, or "" and the replacement field with its braces."""
+        """Return a piece of text and ``None``, or "" and the replacement field with its braces."""
         if isinstance(value, ast.Constant):
             return str(value.value), None
         if isinstance(value, ast.FormattedValue):
             return "", self._replacement_field(value)
         if not hasattr(value, "str"):
-            raise DecompilationError("a string is put together of something else than text")
+            raise DecompilationError("a part of a formatted string is not text")
         return "", self._interpolation(value)
 
     def _interpolation(self, field: Any) -> str:
@@ -153,16 +155,15 @@ class _FStrings(Rewriter):
         return conversion + self._format_spec(field.format_spec)
 
     def _replacement_field(self, field: ast.FormattedValue) -> str:
-        expression = self.visit(field.value)
-        text = self._expression_text(expression)
+        text = self._expression_text(field.value)
         if not _HOLDS_ANYTHING and ("\\" in text or "\n" in text):
-            text = self._expression_text(_NoBackslashes(self._placeholders).visit(expression))
+            text = self._expression_text(_NoBackslashes(self._writer).visit(field.value))
             if "\\" in text:
                 raise DecompilationError("an f-string inside an f-string needs a backslash, which can't be written")
         return "{" + text + self._behind_expression(field) + "}"
 
     def _expression_text(self, expression: ast.expr) -> str:
-        text = self._unparse(expression).strip("\n")
+        text = self._writer.text(expression)
         if "lambda" in text:
             text = f"({text})"
         return " " + text if text.startswith("{") else text
@@ -193,7 +194,7 @@ def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]], prefix: str = "
 
 
 def _fits(quote: str, expressions: str) -> bool:
-    """Whether an f-string of these expressions can stand between such quotes."""
+    """Return whether an f-string with these expressions can be in such quotes."""
     return quote not in expressions and (len(quote) == 3 or "\n" not in expressions)
 
 
@@ -201,18 +202,18 @@ def _quote_for(piece: Tuple[str, Optional[str]]) -> str:
     for quote in _QUOTES:
         if piece[1] is None or _fits(quote, piece[1]):
             return quote
-    raise DecompilationError("f-strings are nested too deeply for the quotes there are")
+    raise DecompilationError("f-strings are nested more deeply than there are quotes")
 
 
 def _escaped(text: str, quote: str) -> str:
-    """``text`` as it stands between quotes, in one line."""
-    body = repr(text + '"')[1:-2]  # with a double quote in it, repr puts single ones around
+    """Return ``text`` as written between quotes, in one line."""
+    body = repr(text + '"')[1:-2]  # with a double quote in it, repr uses single ones
     body = body.replace("\\'", "'")
     return body.replace(quote[0], "\\" + quote[0]) if quote else body
 
 
 def percent_field(part: ast.FormattedValue) -> Optional[str]:
-    """The ``%`` form of a replacement field, if it has one."""
+    """Return the ``%`` form of a replacement field; ``None`` if it has none."""
     if part.conversion not in (ord("s"), ord("r"), ord("a")):
         return None
     specification = _constant_text(part.format_spec)
@@ -225,7 +226,7 @@ def percent_field(part: ast.FormattedValue) -> Optional[str]:
 
 
 def _constant_text(specification: Optional[ast.expr]) -> Optional[str]:
-    """A format specification without replacement fields in it."""
+    """Return a format specification without replacement fields; ``None`` if it has some."""
     if specification is None:
         return ""
     if not isinstance(specification, ast.JoinedStr) or len(specification.values) != 1:

@@ -1,4 +1,4 @@
-"""Constants to expressions that compile back to the same constant; names in the place of those that have no literal."""
+"""Constants to expressions that compile back to the same constant; placeholder names for those without a literal."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from depyf.bytecode.floats import float_bits, nans_in
 from depyf.bytecode.set_order import display_order
 from depyf.bytecode.syntax_trees import walk
 from depyf.source.names import fresh_name, strings_of
-from depyf.source.rewriting import Rewriter, replaced
 
 # repr() and the parser refuse longer ones in decimal (sys.get_int_max_str_digits); 640 is the lowest limit allowed.
 _LONGEST_DECIMAL_BITS = 2000
 
+LARGEST_PLAIN_NUMBER = 1 << 100
+"""Below it, numbers are printed as they are."""
+
 _NAMED_TYPES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
-def make_literal(tree: ast.Module, placeholders: Placeholders) -> ast.Module:
-    """``tree`` with every constant in a form that can be printed."""
-    result: ast.Module = _Constants(placeholders).visit(tree)
-    return result
-
-
-class Placeholders:
-    """Readable names, unique in a tree, for objects that no expression can make: ``__const_device_0``."""
+class Literals:
+    """The forms of the constants of a tree. Objects without an expression get readable names that are unique in it:
+    ``__const_device_0``."""
 
     def __init__(self, tree: ast.AST) -> None:
         self.objects: Dict[str, object] = {}
         self._tree = tree
         self._taken: Set[str] = set()
         self._names: Dict[int, str] = {}
+        self._shared_nans: Optional[FrozenSet[int]] = None
+
+    def expression(self, value: object) -> ast.expr:
+        """Return an expression that compiles to the constant ``value``, or the name of a placeholder."""
+        return literal(value, self.name, self._identical(value))
 
     def name(self, value: object, kind: Optional[str] = None) -> ast.Name:
-        """The name to load for ``value``, the same one for the same object; ``kind`` is what it says in the middle."""
+        """Return the name to load for ``value``, the same one for the same object; ``kind`` is the middle part of the
+        name."""
         known = self._names.get(id(value))
         if known is None:
             if not self._taken:
@@ -47,9 +50,31 @@ class Placeholders:
             self.objects[known] = value
         return ast.Name(id=known, ctx=ast.Load())
 
-    def shared_nans(self) -> FrozenSet[int]:
-        """The ``id`` of each NaN that the tree holds several times: from an expression each time, it would be another
-        object, which programs can observe."""
+    def as_set(self, node: ast.Constant, *, in_order: bool = False) -> Optional[ast.Set]:
+        """Return a frozenset as a set display: after ``in`` and as an iterable the compiler turns it into one again.
+        ``in_order``: the iteration order must be the same as well. Return ``None`` if ``node`` is not a frozenset, or
+        no display has its order."""
+        value: object = node.value
+        if type(value) is not frozenset or not value:
+            return None
+        members = display_order(value)
+        if members is None:
+            if in_order:
+                return None
+            members = list(value)
+        return ast.Set(elts=[self.expression(item) for item in members])
+
+    def _identical(self, value: object) -> FrozenSet[int]:
+        """Return the ``id`` of each NaN in ``value`` that the tree contains several times, and perhaps of others."""
+        if next(nans_in(value), None) is None:
+            return frozenset()
+        if self._shared_nans is None:
+            self._shared_nans = self._find_shared_nans()
+        return self._shared_nans
+
+    def _find_shared_nans(self) -> FrozenSet[int]:
+        """Return the ``id`` of each NaN that the tree holds several times. An expression would make another object each
+        time, which programs can observe."""
         seen: Set[int] = set()
         shared: Set[int] = set()
         for node in walk(self._tree):
@@ -61,8 +86,8 @@ class Placeholders:
 def literal(
     value: object, placeholder: Callable[[object], ast.expr], identical: FrozenSet[int] = frozenset()
 ) -> ast.expr:
-    """An expression that compiles to the constant ``value``; objects without one are left to ``placeholder``, and those
-    whose ``id`` is in ``identical``."""
+    """Return an expression that compiles to the constant ``value``. ``placeholder`` is called for objects that have
+    none, and for those whose ``id`` is in ``identical``."""
     kind = type(value)
     if value is None or value is Ellipsis or (isinstance(value, (bool, str, bytes)) and kind in (bool, str, bytes)):
         return ast.Constant(value=value, kind=None)
@@ -101,7 +126,7 @@ def _integer(value: int) -> ast.expr:
 
 
 def _float(value: float) -> ast.expr:
-    # No literal says infinity, but one that is too large does.
+    # Infinity has no literal, but a literal that is too large has that value.
     return verbatim("1e309") if value == float("inf") else ast.Constant(value=value, kind=None)
 
 
@@ -112,18 +137,18 @@ def _signed(value: Number, *, negative: bool, positive: Callable[[Number], ast.e
 
 
 def _complex(value: complex) -> Optional[ast.expr]:
-    """The first sum or difference of literals that has the very bits of ``value``."""
+    """Return the first sum or difference of literals with the same bits as ``value``; ``None`` if there is none."""
     return _first_with_bits(_complex_candidates(value), value)
 
 
 def _first_with_bits(candidates: Iterable[Tuple[ast.expr, complex]], value: complex) -> Optional[ast.expr]:
-    """The first expression whose value is ``value`` to the bit: signs of zeros and of NaN included."""
+    """Return the first expression whose value has the same bits as ``value``, signs of zeros and of NaN included."""
     wanted = float_bits(value)
     return next((expression for expression, result in candidates if float_bits(result) == wanted), None)
 
 
 def _nan_candidates() -> Iterator[Tuple[ast.expr, float]]:
-    """The compiler folds both; which of them has a sign depends on the processor."""
+    """Yield two expressions for NaN, which the compiler folds; the processor decides which of them has a sign."""
     infinity = float("inf")
     made = infinity - infinity
     difference = ast.BinOp(left=verbatim("1e309"), op=ast.Sub(), right=verbatim("1e309"))
@@ -158,7 +183,7 @@ def _signed_candidates(value: float) -> List[Tuple[ast.expr, float]]:
 def _sums(
     signed: List[Tuple[ast.expr, float]], imaginary_part: ast.expr, zero_j: complex
 ) -> Iterator[Tuple[ast.expr, complex]]:
-    # What the compiler computes when it folds the expression; complex(...) would keep other signs of zero.
+    # The values that the compiler computes when it folds the expression; complex(...) would keep other signs of zero.
     for left, number in signed:
         yield ast.BinOp(left=left, op=ast.Add(), right=imaginary_part), number + zero_j
         yield ast.BinOp(left=left, op=ast.Sub(), right=imaginary_part), number - zero_j
@@ -174,53 +199,5 @@ def _imaginary(value: float) -> ast.expr:
 
 
 def verbatim(text: str) -> ast.Name:
-    """An atom that is printed as ``text``, whatever that is: printers write the name of a ``Name`` as it stands."""
+    """Return an atom that is printed as ``text``: printers write the name of a ``Name`` unchanged."""
     return ast.Name(id=text, ctx=ast.Load())
-
-
-class _Constants(Rewriter):
-    def __init__(self, placeholders: Placeholders) -> None:
-        super().__init__()
-        self._placeholders = placeholders
-        self._shared_nans = placeholders.shared_nans()
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        value = node.value
-        if value.__class__ is str or value is None:
-            return node
-        return literal(value, self._placeholders.name, self._shared_nans)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
-        # The pieces of text in it are no expressions.
-        values = [value if isinstance(value, ast.Constant) else self.visit(value) for value in node.values]
-        return replaced(node, values=values)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.Compare:
-        operands: List[ast.expr] = []
-        for operator, operand in zip(node.ops, node.comparators):
-            as_set = self._set(operand) if isinstance(operator, (ast.In, ast.NotIn)) else None
-            operands.append(as_set or self.visit(operand))
-        return replaced(node, left=self.visit(node.left), comparators=operands)
-
-    def _visit_for(self, node: Union[ast.For, ast.comprehension]) -> object:
-        as_set = self._set(node.iter, in_order=True)
-        # The set has no constants that need another visit.
-        return self.rewrite_children(replaced(node, iter=as_set) if as_set else node)
-
-    visit_For = _visit_for
-    visit_comprehension = _visit_for
-
-    def _set(self, node: ast.expr, *, in_order: bool = False) -> Optional[ast.Set]:
-        """A frozenset as a set display: behind ``in`` and as what a loop goes over, the compiler makes it one again.
-
-        ``in_order``: it must be gone through in the same order as well; ``None`` if no display does that.
-        """
-        value: object = node.value if isinstance(node, ast.Constant) else None
-        if type(value) is not frozenset or not value:
-            return None
-        members = display_order(value)
-        if members is None:
-            if in_order:
-                return None
-            members = list(value)
-        return ast.Set(elts=[literal(item, self._placeholders.name, self._shared_nans) for item in members])

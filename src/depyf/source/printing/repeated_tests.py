@@ -4,73 +4,54 @@
         a and b             a false ``a`` is tested by ``and``, and once more by ``or``
     ) or c
 
-On one line the compiler makes one jump of both tests (up to 3.11), and a ``__bool__`` could observe it. So the inner
-expression stands on a line of its own; where the tests are one jump, both have to stay on one line.
+On one line the compiler makes one jump of both tests (up to 3.11), which ``__bool__`` could observe. So the inner
+expression is put on a separate line; where the tests are one jump, both have to stay on one line.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, List, Set
+from collections import deque
+from typing import Deque, List, Set
 
-from depyf.bytecode.syntax_trees import walk
-from depyf.lift.build import TestedAgain
-from depyf.source.printing.literals import verbatim
-from depyf.source.rewriting import Rewriter
+from depyf.bytecode.parsing import parse
+from depyf.bytecode.syntax_trees import children, has_blocks
 
-_LINES_MATTER = len({compile(text, "", "eval").co_code for text in ("(a and b) or c", "((\n a and b) or c)")}) == 2
-"""Whether the compiler of this Python joins tests that stand on one line."""
-
-
-def print_repeated_tests(tree: ast.Module, unparse: Callable[[ast.AST], str]) -> ast.Module:
-    """``tree`` without ``TestedAgain``: in place of each an atom that holds its text, or an ordinary operand."""
-    result: ast.Module = _RepeatedTests(unparse).visit(tree)
-    return result
+LINES_MATTER = len({compile(text, "", "eval").co_code for text in ("(a and b) or c", "((\n a and b) or c)")}) == 2
+"""Whether the compiler of this Python joins tests on one line."""
 
 
-class _RepeatedTests(Rewriter):
-    def __init__(self, unparse: Callable[[ast.AST], str]) -> None:
-        super().__init__()
-        self._unparse = unparse
-        self._depth = 0
-
-    def visit(self, node: ast.AST) -> Any:
-        if not isinstance(node, ast.stmt):
-            return super().visit(node)
-        self._depth += 1
-        try:
-            return super().visit(node)
-        finally:
-            self._depth -= 1
-
-    def visit_TestedAgain(self, node: TestedAgain) -> ast.expr:
-        inner = self.rewrite_children(ast.BoolOp(node.op, node.values))
-        if not _LINES_MATTER:
-            return inner
-        outer = "    " * (self._depth - 1)
-        return verbatim(f"(\n{outer}    {self._unparse(inner).strip()}\n{outer})")
-
-
-def unbreakable_lines(tree: ast.Module) -> Set[int]:
-    """The lines (1-based) with an ``and`` or ``or`` that is an operand of another one whose value is used."""
-    lines: Set[int] = set()
-    if not _LINES_MATTER:
-        return lines
+def is_unbreakable(line: str, cls: type) -> bool:
+    """Return whether ``line``, a statement of class ``cls`` or its header, has an ``and`` or ``or`` that is an operand
+    of another one whose value is used, or an arm of such an operand."""
+    if not LINES_MATTER or line.count(" and ") + line.count(" or ") < 2:
+        return False
+    body = "\n    case _: pass" if cls.__name__ == "Match" else " pass" if has_blocks[cls] else ""
     conditions: Set[int] = set()
-    for node in walk(tree):  # what is around comes first
+    todo: Deque[ast.AST] = deque(parse(("if" + line[4:] if line.startswith("elif ") else line) + body).body)
+    while todo:  # outer nodes come first
+        node = todo.popleft()
+        todo.extend(each for each in children(node) if not isinstance(each, ast.stmt))
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             _add_condition(node.test, conditions)
         elif isinstance(node, ast.comprehension):
             for test in node.ifs:
                 _add_condition(test, conditions)
         elif isinstance(node, ast.BoolOp) and id(node) not in conditions:
-            if any(isinstance(value, ast.BoolOp) for value in node.values):
-                lines.add(node.lineno)
-    return lines
+            if any(map(_ends_in_tests, node.values)):
+                return True
+    return False
+
+
+def _ends_in_tests(operand: ast.expr) -> bool:
+    """Return whether an arm of ``operand``, or all of it, is an ``and`` or ``or``."""
+    if isinstance(operand, ast.IfExp):
+        return _ends_in_tests(operand.body) or _ends_in_tests(operand.orelse)
+    return isinstance(operand, ast.BoolOp)
 
 
 def _add_condition(test: ast.expr, conditions: Set[int]) -> None:
-    """Put the ids of the expressions into ``conditions`` that only decide where ``test`` jumps."""
+    """Add the ids of the expressions that only decide where ``test`` jumps to ``conditions``."""
     todo: List[ast.expr] = [test]
     while todo:
         node = todo.pop()

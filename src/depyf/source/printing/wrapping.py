@@ -1,15 +1,14 @@
-"""Long lines broken where a person would break them: inside of brackets, at commas and operators."""
+"""Break long lines as a developer would: inside of brackets, at commas and operators."""
 
 from __future__ import annotations
 
-import ast
 import io
 import itertools
 import tokenize
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from depyf.bytecode.syntax_trees import children
-from depyf.quick_dataclass import dataclass
+from depyf.lazy_pattern import re_compile
+from depyf.source.printing.layout import has_fields
 
 WIDTH = 100
 
@@ -18,46 +17,53 @@ _MANY, _SHORT = 10, 20
 _STEP = "    "
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_OPENED = frozenset(_CLOSING.values())
 
-# Where to break what has no commas, weakest binding first. The break comes in front.
+# The operators at which to break an expression without commas, lowest precedence first. The break precedes them.
 _OPERATORS = (("if", "else"), ("or",), ("and",), ("|",), ("+", "-"), ("*", "/", "@", "%"))
 
 _WITH_CONDITION = ("if", "elif", "while", "return", "assert")
 
 
-def wrapped_lines(text: str, tree: ast.Module) -> Dict[int, List[str]]:
-    """For the lines (1-based) of ``text`` that are too long and can be broken: what to put in their place.
-
-    ``tree`` is what ``text`` parses to. Only statements, or heads of statements, that lie on one line are looked at.
-    """
-    lines = text.split("\n")
-    result: Dict[int, List[str]] = {}
-    for number in _statement_lines(tree):
-        line = lines[number - 1]
-        if len(line) > WIDTH:
-            broken = wrap(line)
-            if len(broken) > 1:
-                result[number] = broken
-    return result
-
-
 def wrap(line: str) -> List[str]:
-    """The logical line ``line``, now one physical line, as several ones no longer than ``WIDTH`` where possible."""
+    """Return the logical line ``line``, now one physical line, as several of at most ``WIDTH`` where possible."""
     indent = line[: len(line) - len(line.lstrip())]
     tokens = _tokens(line[len(indent) :])
     return _Breaker(tokens).broken(indent, 0, len(tokens), bracketed=False) if tokens else [line]
 
 
-@dataclass(frozen=True)
-class _Token:
-    """A token that is no white space; ``depth`` is that of the brackets around it, ``before`` the space in front."""
+class _Token(NamedTuple):
+    """A token other than white space; ``depth`` is its bracket depth, ``before`` the space in front."""
 
     text: str
     depth: int
     before: str
 
 
+_TOKEN = re_compile(
+    r"""( *)((?:[bB]?[rR]?|[uU])(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|[^\W\d]\w*"""
+    r"""|0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[jJ]?"""
+    r"""|\*\*=|//=|>>=|<<=|\.\.\.|->|:=|\*\*|//|<<|>>|[-+*/%@&|^=!<>]=|.)"""
+)
+"""A token of a line without f-strings, and the space in front."""
+
+
 def _tokens(line: str) -> List[_Token]:
+    if "'''" in line or '"""' in line or has_fields(line):
+        return _tokenized(line)
+    result: List[_Token] = []
+    depth = 0
+    for before, text in _TOKEN.findall(line):
+        if text in _OPENED:
+            depth -= 1
+        result.append(_Token(text, depth, before))
+        if text in _CLOSING:
+            depth += 1
+    return result
+
+
+def _tokenized(line: str) -> List[_Token]:
+    """Return the tokens of a line that may have f-strings, which contain others."""
     result: List[_Token] = []
     depth, position, in_fstring = 0, 0, 0
     try:
@@ -71,7 +77,7 @@ def _tokens(line: str) -> List[_Token]:
             if kind == "FSTRING_START":
                 in_fstring += 1
             if in_fstring:
-                # From 3.12 on the parts of an f-string are tokens; it must not be broken between them.
+                # Since 3.12 the parts of an f-string are tokens; it must not be broken between them.
                 if kind == "FSTRING_START" and in_fstring == 1:
                     result.append(_Token(text, depth, before))
                 else:
@@ -80,23 +86,21 @@ def _tokens(line: str) -> List[_Token]:
                 if kind == "FSTRING_END":
                     in_fstring -= 1
                 continue
-            if text in (")", "]", "}"):
+            if text in _OPENED:
                 depth -= 1
             result.append(_Token(text, depth, before))
             if text in _CLOSING:
                 depth += 1
     except (tokenize.TokenError, IndentationError):
-        # The head of a statement alone is no complete statement; its tokens are.
+        # The header of a statement alone is not complete; its tokens are.
         pass
     return result
 
 
 class _Breaker:
-    """Breaks the tokens of one line; ranges are a start and an end in them.
-
-    A range has its brackets whole, but a closing one at its start. ``ends`` is how long the text is up to the end of a
-    token, ``closing`` where the bracket is that belongs to an opening one.
-    """
+    """Breaks the tokens of one line; ranges are a start and an end in them. Brackets are balanced in a range, except
+    for a closing one at its start. ``ends`` has the length of the text up to the end of each token, ``closing`` the
+    closing bracket of each opening one."""
 
     def __init__(self, tokens: List[_Token]) -> None:
         self.tokens = tokens
@@ -113,11 +117,11 @@ class _Breaker:
         return "".join(token.before + token.text for token in self.tokens[start:end]).lstrip()
 
     def length(self, start: int, end: int) -> int:
-        """How long ``text`` is."""
+        """Return the length of ``text``."""
         return self.ends[end] - self.ends[start] - len(self.tokens[start].before) if start < end else 0
 
     def outermost(self, start: int, end: int) -> Iterator[int]:
-        """The tokens that are in no brackets within the range."""
+        """Yield the tokens of the range that are not in brackets within it."""
         depth = self.tokens[start].depth
         index = start
         while index < end:
@@ -126,10 +130,10 @@ class _Breaker:
             index = self.closing.get(index, index + 1)
 
     def broken(self, indent: str, start: int, end: int, *, bracketed: bool) -> List[str]:
-        """The range as lines, the first of them indented by ``indent``. ``bracketed``: there are brackets around."""
+        """Return the range as lines, the first of them indented by ``indent``. ``bracketed``: it is in brackets."""
         lines: List[str] = []
         pairs: Optional[Iterator[Tuple[int, int]]] = None
-        whole = False  # what is bracketed can't be cut into pieces
+        whole = False  # the bracketed part can't be cut into pieces
         while len(indent) + self.length(start, end) > WIDTH and end - start >= 3:
             if not whole:
                 outermost = [(index, self.tokens[index].text) for index in self.outermost(start, end)]
@@ -151,7 +155,7 @@ class _Breaker:
         return [*lines, indent + self.text(start, end)]
 
     def _pieces(self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]) -> Optional[List[str]]:
-        """The range cut at commas or operators, as lines."""
+        """Return the range cut at commas or operators, as lines; ``None`` if it can't be cut."""
         places = [place for place in _cuts(outermost) if start < place < end]
         bounds = [start, *places, end]
         pieces = [(one, two) for one, two in zip(bounds, bounds[1:]) if two > one]
@@ -162,7 +166,7 @@ class _Breaker:
         return None
 
     def _condition(self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]) -> Optional[List[str]]:
-        """The range with parentheses around its expression, as lines."""
+        """Return the range with parentheses around its expression, as lines; ``None`` if there is none."""
         condition = _condition(outermost, end)
         if condition is None:
             return None
@@ -171,8 +175,9 @@ class _Breaker:
         return [f"{indent}{self.text(start, first)} (", *inner, f"{indent}){self.text(last, end)}"]
 
     def _longest_pairs(self, start: int, end: int) -> Iterator[Tuple[int, int]]:
-        """The outermost pair of brackets in the range with most in between, the one of those behind it, and so on."""
-        best: List[Tuple[int, int]] = []  # for what begins with each of the pairs
+        """Yield the outermost pair of brackets in the range with the longest text, the longest of those after it, and
+        so on."""
+        best: List[Tuple[int, int]] = []  # for the brackets from each pair on
         for index in reversed(list(self.outermost(start, end))):
             close = self.closing.get(index)
             if close is not None and close < end and self.length(index + 1, close):
@@ -187,7 +192,7 @@ class _Breaker:
 
 
 def _filled(indent: str, pieces: List[str]) -> List[str]:
-    """Many short things, as in a table of numbers, with as many on a line as fit."""
+    """Return many short pieces, as in a table of numbers, with as many on a line as fit."""
     lines: List[str] = []
     for text in pieces:
         if lines and len(lines[-1]) + 1 + len(text) <= WIDTH:
@@ -198,7 +203,7 @@ def _filled(indent: str, pieces: List[str]) -> List[str]:
 
 
 def _cuts(outermost: List[Tuple[int, str]]) -> List[int]:
-    """Where an expression is cut: behind commas, or else in front of the operators that bind least."""
+    """Return the cuts of an expression: after commas, or else in front of the operators of the lowest precedence."""
     texts = [text for _, text in outermost]
     if "for" not in texts and "," in texts:
         return list(_behind_commas(outermost))
@@ -217,7 +222,7 @@ def _cuts(outermost: List[Tuple[int, str]]) -> List[int]:
 
 
 def _behind_commas(outermost: List[Tuple[int, str]]) -> Iterator[int]:
-    """The places behind commas, but for those between the parameters of a lambda."""
+    """Yield the positions after commas, except those between the parameters of a lambda."""
     open_lambdas = 0
     for index, text in outermost:
         if text == "lambda":
@@ -229,7 +234,7 @@ def _behind_commas(outermost: List[Tuple[int, str]]) -> Iterator[int]:
 
 
 def _clauses(texts: List[str]) -> List[int]:
-    """Where the ``for`` and ``if`` clauses of a comprehension begin."""
+    """Return where the ``for`` and ``if`` clauses of a comprehension start."""
     if "for" not in texts:
         return []
     first = texts.index("for")
@@ -245,7 +250,7 @@ def _is_binary(texts: List[str], index: int) -> bool:
 
 
 def _condition(outermost: List[Tuple[int, str]], end: int) -> Optional[Tuple[int, int]]:
-    """Where an expression with ``and`` or ``or`` begins and ends that may get parentheses around it."""
+    """Return the bounds of an expression with ``and`` or ``or`` that may be parenthesised, or ``None``."""
     texts = [text for _, text in outermost]
     if not ("and" in texts or "or" in texts):
         return None
@@ -256,29 +261,3 @@ def _condition(outermost: List[Tuple[int, str]], end: int) -> Optional[Tuple[int
     if "=" in texts:
         return outermost[len(texts) - 1 - texts[::-1].index("=")][0] + 1, end
     return None
-
-
-def _statement_lines(tree: ast.Module) -> Iterator[int]:
-    """The lines of statements, and of heads of statements, that end on the line on which they begin."""
-    pending: List[Any] = list(tree.body)
-    while pending:
-        node = pending.pop()
-        end = node.lineno
-        for field, value in ast.iter_fields(node):
-            if field in ("body", "orelse", "finalbody"):
-                pending.extend(value)
-            elif field in ("handlers", "cases"):
-                for part in value:
-                    pending.extend(part.body)
-            elif field != "decorator_list":
-                parts = value if isinstance(value, list) else [value]
-                end = max([end, *(_end(part) for part in parts if isinstance(part, ast.AST))])
-        if end == node.lineno:
-            yield end
-
-
-def _end(node: ast.AST) -> int:
-    own = getattr(node, "end_lineno", None)
-    if own is not None:
-        return int(own)
-    return max([0, *(_end(child) for child in children(node))])

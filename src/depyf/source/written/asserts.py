@@ -1,9 +1,9 @@
-"""``assert`` as it was written: alone in an ``if`` or with its test as an operand; ``assert 0`` or ``assert False``.
+"""``assert`` as written: alone in an ``if`` or with its test as an operand; ``assert 0`` or ``assert False``.
 
     if a:                       assert not a or b
         assert b
 
-The jumps are the same. On the left ``a`` stands before the statement that raises.
+The jumps are the same. On the left ``a`` precedes the statement that raises.
 """
 
 from __future__ import annotations
@@ -14,18 +14,47 @@ from typing import List, Optional
 from depyf.bytecode.lines import Span
 from depyf.lift.build import negate
 from depyf.lift.places import first_place, place_of_assert
+from depyf.lift.split_tests import joined
 from depyf.source.passes.blocks import Block
 from depyf.source.rewriting import replaced
 from depyf.structure.leaving import fails
 
 
 def with_written_asserts(block: Block) -> Block:
-    """``block`` with each ``assert`` in the ``if`` that it was written in."""
+    """Return ``block`` with each ``assert`` in the ``if`` that it was written in."""
     return [_written(each) if isinstance(each, ast.Assert) else each for each in block]
 
 
+def with_constant_asserts(block: Block) -> Block:
+    """Return ``block`` with ``assert`` for ``if not 1: raise AssertionError``, which the compiler would drop: the test
+    of an ``assert`` stays. Up to Python 3.8 both look up the exception."""
+    return [_of_constant(each) if isinstance(each, ast.If) else each for each in block]
+
+
+def _of_constant(statement: ast.If) -> ast.stmt:
+    raised = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
+    if not isinstance(raised, ast.Raise) or raised.exc is None or raised.cause is not None:
+        return statement
+    made = raised.exc
+    message = made.args[0] if isinstance(made, ast.Call) and len(made.args) == 1 and not made.keywords else None
+    name = made.func if isinstance(made, ast.Call) and message is not None else made
+    if not isinstance(name, ast.Name) or name.id != "AssertionError" or isinstance(message, ast.Starred):
+        return statement
+    if not any(map(_is_of_constant, ast.walk(statement.test))):
+        return statement
+    return ast.Assert(negate(statement.test), message)
+
+
+def _is_of_constant(node: ast.AST) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and _is_constant(node.operand)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and _is_constant(node.operand))
+
+
 def with_written_zeros(block: Block) -> Block:
-    """``block`` with ``assert 0`` for ``assert False`` where there is no space for more."""
+    """Return ``block`` with ``assert 0`` for ``assert False`` where the columns leave no space for more."""
     return [_zero(each) if isinstance(each, ast.Assert) and fails(each) else each for each in block]
 
 
@@ -42,8 +71,8 @@ def _written(statement: ast.Assert) -> ast.stmt:
     if before == len(values):
         inner = replaced(statement, test=ast.Constant(False))
     else:
-        inner = replaced(statement, test=negate(_joined(values[before:])))
-    return ast.If(_joined(values[:before]), [inner], [])
+        inner = replaced(statement, test=negate(joined(values[before:])))
+    return ast.If(joined(values[:before]), [inner], [])
 
 
 def _zero(statement: ast.Assert) -> ast.Assert:
@@ -54,17 +83,13 @@ def _zero(statement: ast.Assert) -> ast.Assert:
 
 
 def _operands(test: ast.expr) -> List[ast.expr]:
-    """What must all be true for ``test`` to be false."""
+    """Return the expressions that must all be true for ``test`` to be false."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = test.operand
         return inner.values if type(inner) is ast.BoolOp and isinstance(inner.op, ast.And) else [inner]
     if type(test) is ast.BoolOp and isinstance(test.op, ast.Or):
         return [negate(value) for value in test.values]
     return [negate(test)]
-
-
-def _joined(values: List[ast.expr]) -> ast.expr:
-    return values[0] if len(values) == 1 else ast.BoolOp(ast.And(), values)
 
 
 def _is_before(operand: ast.expr, place: Span) -> bool:
@@ -75,7 +100,7 @@ def _is_before(operand: ast.expr, place: Span) -> bool:
 
 
 def _is_short(statement: ast.Assert, place: Span) -> bool:
-    """Whether there is only space for ``0`` between ``assert`` and what comes next, or the end."""
+    """Return whether there is only space for ``0`` between ``assert`` and the next token, or the end."""
     end: Optional[int] = place.end_column if place.line == place.end_line else None
     if statement.msg is not None:
         message = first_place(statement.msg)

@@ -1,4 +1,4 @@
-"""Statements at the end of a branch, a case, a clause or a loop that were written behind the whole statement.
+"""Statements at the end of a branch, a case, a clause or a loop that were written after the whole statement.
 
     match a:                    match a:
         case [b]:                   case [b]:
@@ -7,8 +7,8 @@
             return                      return
                                 c(b)
 
-Where only one way leads out of a statement, what is behind it looks like the end of that way. ``return`` and a constant
-are copied to each way that leads there: copies have one place. Columns say where it stands.
+Where a statement has only one exit, its successor looks like the end of that path. ``return`` and a constant are copied
+to each path that leads there: copies have one span. Columns show its position.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, equal
 from depyf.lift.build import negate
 from depyf.lift.places import Start, start_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop, rewrite_blocks, same
 from depyf.source.passes.loops import breaks_in, own_statements
 from depyf.source.rewriting import replaced
 from depyf.source.written.indentation import Indentation
-from depyf.structure.except_star import TRY_STATEMENTS
 from depyf.structure.leaving import is_match, leaves
 
 _Loop = Union[ast.For, ast.AsyncFor, ast.While]
@@ -31,10 +31,10 @@ _WITHS = (ast.With, ast.AsyncWith)
 
 
 class _Part(NamedTuple):
-    """A block in a statement from whose end control goes behind the statement.
+    """A block in a statement from whose end control continues after the statement.
 
-    ``field`` holds it; ``clause`` says in which clause or case. ``guarded``: exceptions in it go somewhere else than
-    those behind the statement.
+    ``field`` holds it; ``clause`` is the index of its clause or case. ``guarded``: exceptions in it have another
+    handler than those after the statement.
     """
 
     field: str
@@ -43,50 +43,79 @@ class _Part(NamedTuple):
     guarded: bool = False
 
 
-class Behind:
-    """Moves what was written behind a statement out of its parts.
+class _Following:
+    """The statements behind one, and where they are by their start, which copies share: counted from the end, since
+    they are added and removed at the beginning. What is there no longer is not the same."""
 
-    ``indentation``: by how many columns blocks are indented.
-    """
+    def __init__(self) -> None:
+        self.statements: Block = []
+        self._ends: Dict[Optional[Start], List[int]] = {}
+        self._known = 0
+        """How many of the statements, from the end, are in ``_ends``."""
+
+    def become(self, statements: Block) -> None:
+        """Replace the statements by others: new ones, and what is left of them."""
+        new = 1 + max(1, len(statements) - len(self.statements))
+        self.statements = statements
+        self._known = min(self._known, len(statements) - new)
+
+    def index_of(self, tail: Block) -> Optional[int]:
+        """Return the index of the first copy of ``tail``, whose start is known; ``None`` if there is none."""
+        count = len(self.statements)
+        for end in range(max(self._known, 0) + 1, count + 1):
+            self._ends.setdefault(start_of(self.statements[count - end]), []).append(end)
+        self._known = count
+        for end in sorted(self._ends.get(start_of(tail[0]), []), reverse=True):
+            if len(tail) <= end <= count and all(
+                map(_is_same, self.statements[count - end : count - end + len(tail)], tail)
+            ):
+                return count - end
+        return None
+
+
+class Behind:
+    """Moves statements out of a statement that they were written after. ``indentation``: the indentation of blocks in
+    columns."""
 
     def __init__(self, indentation: Indentation) -> None:
         self.indentation = indentation
 
     def written(self, block: Block) -> Block:
-        """``block`` with what was written behind its statements behind them."""
-        following: Block = []
+        """Return ``block`` with such statements after the one that contains them."""
+        following = _Following()
         for statement in reversed(block):
             moved = None
             if is_loop(statement):
                 moved = self._behind_loop(statement, following, block)
             if moved is None:
                 moved = self._behind(statement, following, block)
-            following = [statement, *following] if moved is None else moved
-        return following
+            following.become([statement, *following.statements] if moved is None else moved)
+        return following.statements
 
     # --- statements whose parts end alike ----------------------------------------------------------------------------
 
-    def _behind(self, statement: ast.stmt, following: Block, block: Block) -> Optional[Block]:
-        """``statement`` and ``following`` with the common end of its parts between them; ``None``: there is none."""
+    def _behind(self, statement: ast.stmt, behind: _Following, block: Block) -> Optional[Block]:
+        """Return ``statement`` and those ``behind`` it with the common end of its parts in between. ``None`` if it has
+        none."""
         parts = list(_parts(statement))
         tail = self._tail(statement, parts, block)
         if not tail or any(part.guarded and _ends_in(part.block, tail) and not _is_idle(tail) for part in parts):
             return None
         falling = [part for part in parts if not _ends_in(part.block, tail) and not _leaves(part.block)]
         shared = [part for part in parts if _ends_in(part.block, tail)]
-        at = _index_of(tail, following)
+        following, at = behind.statements, behind.index_of(tail)
         changes: Dict[Tuple[str, Optional[int]], Block] = {
             (part.field, part.clause): part.block[: len(part.block) - len(tail)] for part in shared
         }
         if falling or _falls_past(statement):
             if at is None:
                 return None
-            if at > 0:  # what comes before it is done on only one way
+            if at > 0:  # the code before it is executed on only one path
                 if len(falling) != 1 or _falls_past(statement) or falling[0].field != "orelse" or falling[0].block:
                     return None
                 changes["orelse", None] = following[:at]
             rest = following[at:]
-        elif at is not None:  # nothing comes there: it was an else clause
+        elif at is not None:  # no path gets there: it was an else clause
             if not isinstance(statement, ast.If) or statement.orelse:
                 return None
             changes["orelse", None], rest = following[:at], following[at:]
@@ -97,25 +126,40 @@ class Behind:
         return [_with_parts(statement, changes), *rest]
 
     def _tail(self, statement: ast.stmt, parts: List[_Part], block: Block) -> Block:
-        """What stands at the end of a part but was written behind ``statement``."""
+        """Return the end of a part that was written after ``statement``."""
         if not parts:
             return []
-        column = self._column(statement, block)
+        start = start_of(statement)
+        tail = self._outside(parts, self._column(start, block))
+        if tail and isinstance(statement, ast.If):
+            moved = self.indentation.start_of(statement)
+            return tail if moved is start else self._outside(parts, self._column(moved, block))
+        return tail
+
+    def _outside(self, parts: List[_Part], column: Optional[int]) -> Block:
+        """Return the statements at the end of a part that are not indented by more than ``column``."""
+        if column is None:
+            return []
+        limit = column + self.indentation.columns / 2
         for part in parts:
             count = 0
-            while count < len(part.block) and self._is_outside(start_of(part.block[-1 - count]), column):
+            for statement in reversed(part.block):
+                start = start_of(statement)
+                if start is None or start.column is None or start.column >= limit:
+                    break
                 count += 1
             if count:
                 return part.block[-count:]
         return []
 
-    def _column(self, statement: ast.stmt, block: Block) -> Optional[int]:
-        start, around = start_of(statement), self.indentation.column_of(block)
+    def _column(self, start: Optional[Start], block: Block) -> Optional[int]:
+        """Return the column of the statement in ``block`` with this start."""
+        around = self.indentation.column_of(block)
         if start is None or start.column is None:
             return around
         if start.exact or around is None:
             return start.column
-        return min(start.column, around)  # the block may have what was written in an else clause
+        return min(start.column, around)  # the block may contain statements of an else clause
 
     def _is_outside(self, start: Optional[Start], column: Optional[int]) -> bool:
         if start is None or start.column is None or column is None:
@@ -124,9 +168,9 @@ class Behind:
 
     # --- loops -------------------------------------------------------------------------------------------------------
 
-    def _behind_loop(self, loop: _Loop, following: Block, block: Block) -> Optional[Block]:
-        """``loop`` with ``break`` in the place of a ``return`` that was written behind it."""
-        column = self._column(loop, block)
+    def _behind_loop(self, loop: _Loop, behind: _Following, block: Block) -> Optional[Block]:
+        """Return ``loop`` with ``break`` for a ``return`` that was written after it; ``None`` if there is none."""
+        column = self._column(start_of(loop), block)
         returns = [
             each
             for each in own_statements(loop.body)
@@ -135,6 +179,7 @@ class Behind:
         if not returns or not all(_is_same(each, returns[0]) for each in returns):
             return None
         tail: Block = [returns[0]]
+        following = behind.statements
         orelse = loop.orelse
         endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
         if _ends_in(orelse, tail):
@@ -146,7 +191,7 @@ class Behind:
             if endless and following:
                 rest = following if _ends_in(following[:1], tail) else rest
         elif not orelse and not breaks_in(loop.body) and following:
-            at = _index_of(tail, following)
+            at = behind.index_of(tail)
             if at is None and not _leaves(following):
                 return None
             orelse = following[:at]
@@ -187,9 +232,9 @@ def _parts(statement: ast.stmt) -> Iterator[_Part]:
 
 
 def _falls_past(statement: ast.stmt) -> bool:
-    """Whether control may come behind ``statement`` without any of its parts."""
+    """Return whether control may get past ``statement`` without any of its parts."""
     if isinstance(statement, _WITHS):
-        return True  # it may swallow an exception
+        return True  # it may suppress an exception
     if is_loop(statement):
         return breaks_in(statement.body)
     return is_match(statement) and not leaves([replaced(statement, cases=[_left(each) for each in statement.cases])])
@@ -200,7 +245,7 @@ def _left(case: ast.match_case) -> ast.match_case:
 
 
 def _with_parts(statement: ast.stmt, changes: Dict[Tuple[str, Optional[int]], Block]) -> ast.stmt:
-    """``statement`` with other blocks in the parts that ``changes`` names."""
+    """Return ``statement`` with other blocks in the parts that ``changes`` names."""
     fields: Dict[str, Block] = {}
     clauses: Dict[str, List[_Clause]] = {}
     for (field, index), block in changes.items():
@@ -215,14 +260,6 @@ def _with_parts(statement: ast.stmt, changes: Dict[Tuple[str, Optional[int]], Bl
     return changed
 
 
-def _index_of(tail: Block, following: Block) -> Optional[int]:
-    """Where ``tail`` stands in ``following``."""
-    for index in range(len(following) - len(tail) + 1):
-        if _is_same(following[index], tail[0]) and _ends_in(following[: index + len(tail)], tail):
-            return index
-    return None
-
-
 def _ends_in(block: Block, tail: Block) -> bool:
     if len(block) < len(tail):
         return False
@@ -230,11 +267,11 @@ def _ends_in(block: Block, tail: Block) -> bool:
 
 
 def _is_same(one: ast.stmt, two: ast.stmt) -> bool:
-    """Whether both are copies of one statement."""
+    """Return whether both are copies of one statement."""
     if one is two:
         return True
     start = start_of(one)
-    return type(one) is type(two) and start is not None and start == start_of(two) and ast.dump(one) == ast.dump(two)
+    return type(one) is type(two) and start is not None and start == start_of(two) and equal(one, two)
 
 
 def _leaves(block: Block) -> bool:
@@ -242,5 +279,5 @@ def _leaves(block: Block) -> bool:
 
 
 def _is_idle(tail: Block) -> bool:
-    """Whether nothing in ``tail`` can be observed but that it leaves."""
+    """Return whether ``tail`` has no effect except to return."""
     return len(tail) == 1 and isinstance(tail[0], ast.Return) and isinstance(tail[0].value, (ast.Constant, type(None)))

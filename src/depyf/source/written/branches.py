@@ -1,4 +1,4 @@
-"""Which branch of an ``if`` comes first: the one that was written first."""
+"""The branch of an ``if`` that was written first comes first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from depyf.source.rewriting import replaced
 
 
 def with_written_branches(block: Block) -> Block:
-    """``block`` with the branches of each ``if`` in the order of the source."""
+    """Return ``block`` with the branches of each ``if`` in the order of the source."""
     return [_in_order(statement) for statement in block]
 
 

@@ -1,4 +1,4 @@
-"""What stands in an ``else`` clause and what behind the statement: the columns at which it begins decide.
+"""Statements in an ``else`` clause or after the statement: their columns decide.
 
 if a:                       if a:
     return b()                  return b()
@@ -11,12 +11,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Optional, Tuple, Union
 
-from depyf.lift.places import Start, column_of, first_operand, first_place, start_of, statement_of
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, TryStatement
+from depyf.lift.places import Start, first_operand, first_place, start_of, statement_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop
 from depyf.source.passes.loops import breaks_in
 from depyf.source.rewriting import replaced
 from depyf.source.written.indentation import Indentation
-from depyf.structure.except_star import TRY_STATEMENTS, TryStatement
 from depyf.structure.leaving import fails
 
 if TYPE_CHECKING:
@@ -27,34 +27,47 @@ _Clause = Union[ast.If, ast.For, ast.AsyncFor, ast.While, TryStatement]
 
 
 class Clauses:
-    """Puts statements into ``else`` clauses and takes them out, where that changes nothing but the text.
-
-    ``indentation``: by how many columns blocks are indented.
-    """
+    """Moves statements into ``else`` clauses and out of them, where that changes only the text. ``indentation``: the
+    indentation of blocks in columns."""
 
     def __init__(self, indentation: Indentation) -> None:
-        self.indentation = indentation
+        self.indentation, self._leaving = indentation, Leaving()
 
     def written(self, block: Block) -> Block:
-        """``block`` with ``else`` clauses where they were written."""
-        leaving = Leaving()
+        """Return ``block`` with ``else`` clauses where they were written."""
         following: Block = []
         for statement in reversed(block):
-            if _leaves_to_else(statement, leaving):
+            if isinstance(statement, TRY_STATEMENTS) and not statement.orelse:
+                statement = _with_else(statement)
+            if _leaves_to_else(statement, self._leaving):
                 if statement.orelse:
                     kept = len(statement.orelse) - self._behind(statement, block)
-                    following = [*statement.orelse[kept:], *following]
-                    following = [replaced(statement, orelse=statement.orelse[:kept]), *following]
-                    continue
-                if following:
+                    if kept < len(statement.orelse):
+                        following = [*statement.orelse[kept:], *following]
+                        statement = replaced(statement, orelse=statement.orelse[:kept])
+                elif following:
                     count = self._inside(statement, following, block)
-                    following = [replaced(statement, orelse=following[:count]), *following[count:]]
-                    continue
+                    if count:
+                        statement = replaced(statement, orelse=following[:count])
+                        following = following[count:]
             following = [statement, *following]
         return following
 
+    def is_behind(self, statement: _Clause, each: ast.stmt, block: Block) -> bool:
+        """Return whether columns show that ``each``, the first statement in the ``else`` clause of ``statement``, was
+        written after it."""
+        column, inner = self._columns(statement, block)
+        start = self.indentation.start_of(each)
+        if column is None or start is None or start.column is None or self._is_elif(statement, each, column):
+            return False
+        own = start_of(statement)
+        if own is not None and not own.exact and inner is not None and inner - column != self.indentation.columns:
+            return False  # the test begins in a parenthesis: ``if (a`` is further to the left
+        moved = len("el") if isinstance(each, ast.If) else self.indentation.columns / 2  # it may be an ``elif``
+        return start.column - column < moved
+
     def _inside(self, statement: _Clause, following: Block, block: Block) -> int:
-        """How many of the statements behind ``statement`` were written in its ``else`` clause."""
+        """Return how many of the statements after ``statement`` were written in its ``else`` clause."""
         column, inner = self._columns(statement, block)
         if column is None:
             return 0
@@ -64,14 +77,14 @@ class Clauses:
             if inside is False:
                 break
             if inside is None and not count:
-                continue  # what comes behind it may show it
+                continue  # a later statement may show it
             count = index + 1
             if index == 0 and self._is_elif(statement, each, column):
                 break
         return count
 
     def _behind(self, statement: _Clause, block: Block) -> int:
-        """How many of the last statements in the ``else`` clause of ``statement`` were written behind it."""
+        """Return how many of the last statements in the ``else`` clause of ``statement`` were written after it."""
         column, inner = self._columns(statement, block)
         if column is None:
             return 0
@@ -87,30 +100,21 @@ class Clauses:
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def _columns(self, statement: _Clause, block: Block) -> Tuple[Optional[int], Optional[int]]:
-        """The columns of ``statement`` and of what stands in its body; the first is ``None`` if they don't show it."""
-        inner = column_of(statement.body)
-        start = self._start(statement)
+        """Return the columns of ``statement`` and of its body; the first is ``None`` if they don't show it."""
+        inner = self.indentation.column_of(statement.body)
+        start = self.indentation.start_of(statement)
         column = self.indentation.column_of(block) if start is None else start.column
         if column is None or (inner is not None and inner <= column):
             return None, None
         return column, inner
 
-    def _start(self, statement: ast.stmt) -> Optional[Start]:
-        """Where ``statement`` begins. An ``elif`` begins two columns before what its test lets expect."""
-        start = start_of(statement)
-        if isinstance(statement, ast.If) and start is not None and start.column is not None and not start.exact:
-            inner = column_of(statement.body)
-            if inner is not None and inner - start.column == self.indentation.columns - len("el"):
-                return start._replace(column=start.column - len("el"))
-        return start
-
     def _is_inside(
         self, statement: ast.stmt, each: ast.stmt, column: int, inner: Optional[int], *, first: bool
     ) -> Optional[bool]:
-        """Whether ``each`` stands in the ``else`` clause of ``statement``; ``None`` if nothing shows it."""
+        """Return whether ``each`` is in the ``else`` clause of ``statement``; ``None`` if nothing shows it."""
         if first and self._is_elif(statement, each, column):
             return True
-        start = self._start(each)
+        start = self.indentation.start_of(each)
         if start is None or start.column is None:
             return None
         if inner is None:  # ``column`` may be that of ``elif``, too far to the right
@@ -127,12 +131,27 @@ class Clauses:
             return False
         if start.exact:
             return start.column == column and _has_space_for_elif(each, start)
-        moved = self._start(each)
+        moved = self.indentation.start_of(each)
         return start.column == column + len("el") and moved is not None and moved.column == column
 
 
+def _with_else(statement: TryStatement) -> TryStatement:
+    """Return ``statement`` with an ``else`` clause of what stands below its clauses: ``return`` of a constant has no
+    region."""
+    clause = first_place(statement.handlers[0].type or statement.handlers[0]) if statement.handlers else None
+    count = len(statement.body)
+    while count > 1 and clause is not None:
+        start = start_of(statement.body[count - 1])
+        if start is None or start.line <= clause.line:
+            break
+        count -= 1
+    if count == len(statement.body):
+        return statement
+    return replaced(statement, body=statement.body[:count], orelse=statement.body[count:])
+
+
 def _has_space_for_elif(statement: ast.If, start: Start) -> bool:
-    """Whether there is space for ``elif`` between where ``statement`` begins and its test."""
+    """Return whether there is space for ``elif`` between the start of ``statement`` and its test."""
     operand, opens = first_operand(statement.test)
     first = first_place(operand)
     if first is None or first.column is None or start.column is None or first.line != start.line:
@@ -141,7 +160,7 @@ def _has_space_for_elif(statement: ast.If, start: Start) -> bool:
 
 
 def _leaves_to_else(statement: ast.stmt, leaving: Leaving) -> TypeGuard[_Clause]:
-    """Whether an ``else`` clause of ``statement`` means the same as what stands behind it."""
+    """Return whether an ``else`` clause of ``statement`` has the same meaning as the code after it."""
     if isinstance(statement, ast.If):
         return leaving.leaves(statement.body) or fails(statement.body[-1])
     if is_loop(statement):

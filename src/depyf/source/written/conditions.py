@@ -1,52 +1,50 @@
-"""``not (a and b)`` or ``not a or not b``: which of them fits between the columns of its operands.
+"""``not (a and b)`` or ``not a or not b``, by the columns of the operands.
 
     if not (a and b):           if not a or not b:
 
-Both are the same two jumps. Between the end of ``a`` and the beginning of ``b`` stand five characters on the left and
-eight on the right.
+Both are the same two jumps. There are five characters between ``a`` and ``b`` on the left and eight on the right.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from depyf.bytecode.syntax_trees import equal
 from depyf.lift.build import negate
 from depyf.lift.places import first_place, jump_of, place_of
 from depyf.quick_dataclass import dataclass
+from depyf.source.inventory import Contents, bits_of
 from depyf.source.rewriting import Node, Rewriter, replaced
 
+_BRANCHING = bits_of(ast.BoolOp)
 _CHANGE = 0.25
-"""What a form costs that is not the one it was lifted to: a tie leaves everything as it is."""
+"""The cost of a form other than the lifted one: in a tie nothing changes."""
 _NOT = 0.2
-"""What each ``not`` costs."""
+"""The cost of each ``not``."""
 _MOST = 9
-"""How many characters are believed to be missing, or too many."""
+"""The largest number of missing or surplus characters that is taken as evidence."""
 _DOUBT = 0.6
-"""What a form costs that does not fit."""
+"""The cost of a form that does not fit."""
 _UNFIT = 0.7
-"""What it costs not to stand below the operand before: there are other layouts."""
+"""The cost of not being below the previous operand: there are other layouts."""
 _LONGEST = 12
-"""How many operands are tried in groups."""
+"""The largest number of operands that are tried in groups."""
 
 
-def with_written_conditions(tree: Node) -> Node:
-    """``tree`` with each condition in the form that its columns fit best."""
-    written: Node = _Conditions().visit(tree)
-    return written
+def with_written_conditions(tree: Node, contents: Contents) -> Node:
+    """Return ``tree`` with each condition in the form that fits its columns best."""
+    return _Conditions().visit_holders(tree, contents, _BRANCHING)
 
 
-def with_written_negations(tree: Node) -> Node:
-    """``tree`` with each condition that is ``not (a and b)`` in the form that its columns fit best.
-
-    What stands before the first operand says where the statement begins.
-    """
-    written: Node = _Negations().visit(tree)
-    return written
+def with_written_negations(tree: Node, contents: Contents) -> Node:
+    """Return ``tree`` with each condition that is ``not (a and b)`` in the form that fits its columns best. The
+    characters in front of the first operand give the start of the statement."""
+    return _Negations().visit_holders(tree, contents, _BRANCHING)
 
 
 class _Conditions(Rewriter):
-    """Only where the truth of an expression counts and nothing else of it."""
+    """Rewrites expressions of which only the truth is used."""
 
     def visit_If(self, node: ast.If) -> object:
         return self._tested(node)
@@ -71,11 +69,11 @@ class _Conditions(Rewriter):
         if test is node.test:
             return node
         changed = replaced(node, test=test)
-        changed.__dict__.pop("start", None)  # it was known by the test
+        changed.__dict__.pop("start", None)  # it was derived from the test
         return changed
 
     def best(self, test: ast.expr) -> ast.expr:
-        """``test`` in the form that fits best."""
+        """Return ``test`` in the form that fits best."""
         return _best(test)
 
 
@@ -90,8 +88,8 @@ class _Negations(_Conditions):
 
 @dataclass
 class _Form:
-    """One way to write a condition. ``opens`` and ``closes``: how many characters stand before its first operand and
-    behind its last one; ``first`` and ``last`` are these."""
+    """One form of a condition. ``opens`` and ``closes``: the number of characters before its first operand and after
+    its last one; ``first`` and ``last`` are these."""
 
     expr: ast.expr
     cost: float
@@ -106,25 +104,26 @@ class _Form:
 
 
 def _best(test: ast.expr) -> ast.expr:
-    if not _may_change(test):
+    columns = _Columns()
+    if not _may_change(test, columns):
         return test
-    forms = _forms(test, negated=False)
-    best = min(forms, key=lambda form: form.cost + _misplaced(form))
-    return test if ast.dump(best.expr) == ast.dump(test) else best.expr
+    forms = _forms(test, columns, negated=False)
+    best = min(forms, key=lambda form: form.cost + _misplaced(form, columns))
+    return test if equal(best.expr, test) else best.expr
 
 
-def _may_change(test: ast.expr) -> bool:
-    """Whether ``test`` has operands with columns, and a ``not``, or something that negates one."""
+def _may_change(test: ast.expr, columns: _Columns) -> bool:
+    """Return whether ``test`` has operands with columns, and a ``not``, or an operator that negates one."""
     if type(test) not in (ast.BoolOp, ast.UnaryOp):
         return False
     found = list(_operands(test))
     if len(found) < 2:
         return False
-    return any(negated for _, negated in found) and all(_columns(operand) is not None for operand, _ in found)
+    return any(negated for _, negated in found) and all(columns[operand] is not None for operand, _ in found)
 
 
 def _operands(test: ast.expr) -> Iterator[Tuple[ast.expr, bool]]:
-    """The operands of a condition, and whether each may be one that is negated."""
+    """Yield the operands of a condition, and whether each may be negated."""
     if type(test) is ast.BoolOp:
         for value in test.values:
             yield from _operands(value)
@@ -135,28 +134,33 @@ def _operands(test: ast.expr) -> Iterator[Tuple[ast.expr, bool]]:
         yield test, isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.IsNot, ast.NotIn, ast.Is, ast.In))
 
 
-def _columns(operand: ast.expr) -> Optional[Tuple[int, int, int, int]]:
-    first, place = first_place(operand), place_of(operand)
-    if first is None or place is None or first.column is None or place.end_column is None:
-        return None
-    return first.line, first.column, place.end_line, place.end_column
+class _Columns(Dict[ast.expr, Optional[Tuple[int, int, int, int]]]):
+    """The first line and column, and the last ones, of each operand of one condition; ``None`` if unknown."""
+
+    def __missing__(self, operand: ast.expr) -> Optional[Tuple[int, int, int, int]]:
+        first, place = first_place(operand), place_of(operand)
+        known = None
+        if first is not None and place is not None and first.column is not None and place.end_column is not None:
+            known = first.line, first.column, place.end_line, place.end_column
+        self[operand] = known
+        return known
 
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 
-def _forms(test: ast.expr, *, negated: bool) -> List[_Form]:
-    """The forms of ``test``, or of its opposite: the best one for each operator that it may have on the outside."""
+def _forms(test: ast.expr, columns: _Columns, *, negated: bool) -> List[_Form]:
+    """Return the forms of ``test``, or of its opposite: the best one for each possible outermost operator."""
     if type(test) is ast.UnaryOp and isinstance(test.op, ast.Not):
-        return _forms(test.operand, negated=not negated)
+        return _forms(test.operand, columns, negated=not negated)
     if type(test) is not ast.BoolOp:
         expr = negate(test) if negated else test
         nots = negated and isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.Not)
         plain = _Form(expr, _NOT * nots, 4 * nots, 0, test, test)
         return [plain, *_before_comparison(expr, test)]
     other = _opposite(test.op)
-    inside = _joined(test.op, test.values, negated=False)
-    outside = _joined(other, test.values, negated=True)
+    inside = _joined(test.op, test.values, columns, negated=False)
+    outside = _joined(other, test.values, columns, negated=True)
     plain, opposite = (outside, inside) if negated else (inside, outside)
     plain.cost += _CHANGE * negated
     opposite.cost += _CHANGE * (not negated)
@@ -164,7 +168,7 @@ def _forms(test: ast.expr, *, negated: bool) -> List[_Form]:
 
 
 def _before_comparison(expr: ast.expr, test: ast.expr) -> List[_Form]:
-    """``not a in b`` beside ``a not in b``."""
+    """Return ``not a in b`` as an alternative to ``a not in b``, if ``expr`` is that."""
     opposite = {ast.NotIn: ast.In, ast.IsNot: ast.Is}
     if not isinstance(expr, ast.Compare) or len(expr.ops) != 1 or type(expr.ops[0]) not in opposite:
         return []
@@ -177,36 +181,36 @@ def _opposite(operator: ast.boolop) -> ast.boolop:
 
 
 def _wrapped(form: _Form) -> _Form:
-    """``not (...)``."""
+    """Return ``not (...)``."""
     expr = ast.UnaryOp(ast.Not(), form.expr)
     return _Form(expr, form.cost + _NOT, form.opens + 5, form.closes + 1, form.first, form.last)
 
 
-def _joined(operator: ast.boolop, values: List[ast.expr], *, negated: bool) -> _Form:
-    """The best ``a and b and c``: each operand in one of its forms; several may be ``not (a or b)`` together."""
-    alone = [_forms(value, negated=negated) for value in values]
-    best = _chained(operator, [[(1, form) for form in forms] for forms in alone])
+def _joined(operator: ast.boolop, values: List[ast.expr], columns: _Columns, *, negated: bool) -> _Form:
+    """Return the best ``a and b and c``: each operand in one of its forms; several may be ``not (a or b)`` together."""
+    alone = [_forms(value, columns, negated=negated) for value in values]
+    best = _chained(operator, [[(1, form) for form in forms] for forms in alone], columns)
     if best.cost <= _DOUBT or not 2 < len(values) <= _LONGEST:
         return best
     steps: List[List[Tuple[int, _Form]]] = [[(1, form) for form in forms] for forms in alone]
     for start in range(len(values)):
-        opposites = [_forms(value, negated=not negated) for value in values[start:]]
+        opposites = [_forms(value, columns, negated=not negated) for value in values[start:]]
         for end in range(start + 2, len(values) + (start > 0)):
             several = [[(1, form) for form in forms] for forms in opposites[: end - start]]
-            group = _wrapped(_chained(_opposite(operator), several))
+            group = _wrapped(_chained(_opposite(operator), several, columns))
             group.cost += _CHANGE
             steps[start].append((end - start, group))
-    return min(best, _chained(operator, steps), key=lambda form: form.cost)
+    return min(best, _chained(operator, steps, columns), key=lambda form: form.cost)
 
 
-def _chained(operator: ast.boolop, steps: List[List[Tuple[int, _Form]]]) -> _Form:
-    """The best chain of forms: from each position, ``steps`` has forms and how many operands they take."""
+def _chained(operator: ast.boolop, steps: List[List[Tuple[int, _Form]]], columns: _Columns) -> _Form:
+    """Return the best chain of forms: from each position, ``steps`` has forms and how many operands they take."""
     ways: List[List[Tuple[float, List[_Form]]]] = [[] for _ in range(len(steps) + 1)]
     ways[0] = [(0.0, [])]
     for position, forms in enumerate(steps):
         for count, form in forms:
             reached = [
-                (cost + form.cost + (_misfit(operator, chain, form) if chain else 0.0), [*chain, form])
+                (cost + form.cost + (_misfit(operator, chain, form, columns) if chain else 0.0), [*chain, form])
                 for cost, chain in ways[position]
             ]
             if reached:
@@ -224,9 +228,9 @@ def _chained(operator: ast.boolop, steps: List[List[Tuple[int, _Form]]]) -> _For
 # --- how well a form fits --------------------------------------------------------------------------------------------
 
 
-def _misplaced(form: _Form) -> float:
-    """How far the first operand of a condition is from where it would be, if the place of its statement is known."""
-    jump, first = jump_of(form.first), _columns(form.first)
+def _misplaced(form: _Form, columns: _Columns) -> float:
+    """Return how far the first operand of a condition is from where it would be; 0 if its statement has no span."""
+    jump, first = jump_of(form.first), columns[form.first]
     if jump is None or jump.column is None or first is None or first[0] != jump.line or first[1] <= jump.column:
         return 0.0
     found = first[1] - jump.column - form.opens
@@ -234,26 +238,27 @@ def _misplaced(form: _Form) -> float:
 
 
 def _evidence(characters: float) -> float:
-    """What so many characters too many or too few say. More of them mean that something else stands there."""
+    """Return the weight of missing or surplus characters. A larger number means that there is other text."""
     return characters if characters <= _MOST else 0.0
 
 
 def _parentheses(operator: ast.boolop, form: _Form) -> int:
-    """How many parentheses ``form`` needs on each side as an operand of ``operator``."""
+    """Return how many parentheses ``form`` needs on each side as an operand of ``operator``."""
     return 1 if isinstance(operator, ast.And) and form.operator is ast.Or else 0
 
 
 def _may_have(operator: ast.boolop, form: _Form) -> Tuple[int, ...]:
-    """How many parentheses ``form`` may have: people write them around ``and`` in ``or``, too."""
+    """Return how many parentheses ``form`` may have: they are common around ``and`` in ``or``, too."""
     if isinstance(operator, ast.Or) and form.operator is ast.And:
         return (0, 1)
     return (_parentheses(operator, form),)
 
 
-def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form) -> float:
-    """How many characters are missing between the last operand in ``chain`` and the first of ``right``, or too many."""
+def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form, columns: _Columns) -> float:
+    """Return how many characters are missing or surplus between the last operand in ``chain`` and the first of
+    ``right``."""
     left = chain[-1]
-    before, behind, above = _columns(left.last), _columns(right.first), _columns(left.first)
+    before, behind, above = columns[left.last], columns[right.first], columns[left.first]
     if before is None or behind is None or above is None:
         return 0.0
     word = len("and ") if isinstance(operator, ast.And) else len("or ")
@@ -267,9 +272,9 @@ def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form) -> float:
             for closes, opens in parentheses
         ]
         return _evidence(min(map(abs, found)))
-    # the operator begins a line, below the operator before, or below the first operand
+    # the operator starts a line, below the previous operator, or below the first operand
     if len(chain) > 1:
-        earlier = _columns(chain[-2].last)
+        earlier = columns[chain[-2].last]
         if earlier is None or earlier[2] == above[0]:
             return 0.0
         shifts = [-left.opens - opens for opens in _may_have(operator, left)]
@@ -282,7 +287,7 @@ def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form) -> float:
 
 
 def _ends(operand: ast.expr, end: int) -> List[int]:
-    """Where an operand ends. The jumps that test for None have no place for ``is None``."""
+    """Return the possible ends of an operand. The jumps that test for None have no span for ``is None``."""
     if isinstance(operand, ast.Compare) and place_of(operand) == place_of(operand.left):
         return [end + len(" is None"), end + len(" is not None")]
     return [end]

@@ -1,35 +1,46 @@
-"""At which columns blocks begin, and by how many they are indented."""
+"""The columns at which blocks start, and the width of the indentation."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from typing import Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
-from depyf.lift.places import column_of, start_of
+from depyf.bytecode.syntax_trees import block_fields
+from depyf.lift.places import Start, column_of, start_of
 from depyf.lift.split_tests import operands
-from depyf.source.passes.blocks import FIELDS, Block
+from depyf.source.passes.blocks import Block
 
 _USUAL = 4
 
 
 class Indentation:
-    """The most frequent difference of the columns of a block and those of the block around it, when it is asked for."""
+    """The most frequent difference between the columns of a block and of the enclosing block, computed on demand."""
 
     def __init__(self, tree: ast.AST) -> None:
         self._tree: Optional[ast.AST] = tree
         self._columns = 0
-        self._measured: Tuple[Block, Optional[int]] = ([], None)
+        self._measured: Dict[int, Tuple[Block, Optional[int]]] = {}
 
     def column_of(self, block: Block) -> Optional[int]:
-        """The column that the statements of ``block`` begin at. Remembered for the last block that was asked for."""
-        if self._measured[0] is not block:
-            self._measured = block, column_of(block)
-        return self._measured[1]
+        """Return the column at which the statements of ``block`` start. Cached."""
+        if id(block) not in self._measured:
+            self._measured[id(block)] = block, column_of(block)
+        return self._measured[id(block)][1]
+
+    def start_of(self, statement: ast.stmt) -> Optional[Start]:
+        """Return the start of ``statement``; that of an ``elif`` is two columns before the position computed from its
+        test."""
+        start = start_of(statement)
+        if isinstance(statement, ast.If) and start is not None and start.column is not None and not start.exact:
+            inner = self.column_of(statement.body)
+            if inner is not None and inner - start.column == self.columns - len("el"):
+                return start._replace(column=start.column - len("el"))
+        return start
 
     @property
     def columns(self) -> int:
-        """By how many columns a block is indented."""
+        """The number of columns by which a block is indented."""
         if self._tree is not None:
             self._columns, self._tree = _most_frequent(self._tree), None
         return self._columns
@@ -45,24 +56,25 @@ def _most_frequent(tree: ast.AST) -> int:
             found[column - around] += 1
         for statement in block:
             if isinstance(statement, ast.If) and operands(statement.test):
-                continue  # it may be two, one in the other
+                continue  # it may be two nested statements
             orelse = statement.orelse if isinstance(statement, ast.If) else None
             todo.extend((inner, column, inner is orelse) for inner in _blocks(statement))
     return min(found, key=lambda columns: (-found[columns], columns), default=_USUAL)
 
 
 def _blocks(node: ast.AST) -> Iterator[Block]:
-    for field in FIELDS:
+    blocks, clauses = block_fields(node.__class__)
+    for field in blocks:
         inner = getattr(node, field, None)
-        if isinstance(inner, list) and inner:
+        if inner:
             yield inner
-    for field in ("handlers", "cases"):
-        for part in getattr(node, field, ()):
+    for field in clauses:
+        for part in getattr(node, field):
             yield part.body
 
 
 def _sure_column(block: Block, *, may_be_elif: bool) -> int:
-    """The column of the first statement in ``block`` that shows it surely; -1 if there is none."""
+    """Return the column of the first statement in ``block`` that certainly shows it; -1 if there is none."""
     for statement in block:
         start = start_of(statement)
         if start is not None and start.column is not None:

@@ -11,7 +11,7 @@ from depyf.source.rewriting import replaced
 
 
 def with_written_lists(block: Block) -> Block:
-    """``block`` with imports and deletions joined that were written as one statement."""
+    """Return ``block`` with imports and deletions joined that were written as one statement."""
     result: Block = []
     for statement in block:
         joined = _joined(result[-1], statement) if result else None
@@ -23,7 +23,7 @@ def with_written_lists(block: Block) -> Block:
 
 
 def _joined(before: ast.stmt, statement: ast.stmt) -> Optional[ast.stmt]:
-    """Both as the one statement that was written, if that is so."""
+    """Return both as the one statement that was written; ``None`` if they were two."""
     if isinstance(before, ast.Import) and isinstance(statement, ast.Import):
         if has_columns(statement) and place_of(before) == place_of(statement):
             return replaced(before, names=[*before.names, *statement.names])
@@ -34,6 +34,6 @@ def _joined(before: ast.stmt, statement: ast.stmt) -> Optional[ast.stmt]:
 
 
 def _is_one_deletion(before: ast.Delete, statement: ast.Delete) -> bool:
-    """Two statements on one line, with a semicolon between them, are not what people write."""
+    """Return whether both are on one line: two statements with a semicolon in between are uncommon."""
     one, two = place_of(before.targets[-1]) or place_of(before), first_place(statement)
     return one is not None and two is not None and one.end_line == two.line

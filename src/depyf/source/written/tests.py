@@ -8,25 +8,25 @@ from typing import Any, List, Optional
 from depyf.lift.build import both, negate
 from depyf.lift.places import column_of, first_operand, first_place, jump_of
 from depyf.lift.split_tests import are_apart, operands, parts
-from depyf.source.passes.blocks import Block
+from depyf.source.passes.blocks import Block, is_elif
 from depyf.source.rewriting import replaced
 from depyf.source.written.indentation import Indentation
 
 
 class Tests:
-    """Puts each condition of an ``if`` or a ``while`` into as many statements as it was written in.
-
-    ``indentation``: by how many columns blocks are indented.
-    """
+    """Splits each condition of an ``if`` or a ``while`` into the statements that it was written in. ``indentation``:
+    the indentation of blocks in columns."""
 
     def __init__(self, indentation: Indentation) -> None:
         self.indentation = indentation
 
     def written(self, block: Block) -> Block:
-        """``block`` with its conditions as they were written."""
+        """Return ``block`` with its conditions as they were written."""
         return [self._with_tests(statement, block) for statement in block]
 
     def _with_tests(self, statement: ast.stmt, block: Block, around: Optional[int] = None) -> ast.stmt:
+        if isinstance(statement, ast.If) and is_elif(statement.orelse):
+            return self._with_last_elif(statement, block)
         if isinstance(statement, ast.If):
             while _is_one_test(statement):
                 inner: Any = statement.body[0]
@@ -49,8 +49,21 @@ class Tests:
                 return replaced(statement, test=outer, body=[leaves, *statement.body])
         return statement
 
+    def _with_last_elif(self, statement: ast.If, block: Block) -> ast.stmt:
+        """Return ``statement`` with the test of its last ``elif`` as it was written; all others have an ``else``."""
+        chain, last = [statement], statement.orelse[0]
+        while isinstance(last, ast.If) and is_elif(last.orelse):
+            chain.append(last)
+            last = last.orelse[0]
+        found = self._with_tests(last, block, self.indentation.column_of(block))
+        if found is last:
+            return statement
+        for each in reversed(chain):
+            found = replaced(each, orelse=[found])
+        return found
+
     def _split(self, statement: ast.If, values: List[ast.expr], around: Optional[int]) -> int:
-        """How many operands of the test belong to the outer ``if``; 0 for all."""
+        """Return how many operands of the test belong to the outer ``if``; 0 for all."""
         for index in range(1, len(values)):
             known = are_apart(values[index - 1], values[index])
             if known is None and around is not None:
@@ -65,7 +78,7 @@ class Tests:
 
 
 def _is_one_test(statement: ast.If) -> bool:
-    """Whether a test and the only one inside of it were written in one statement."""
+    """Return whether a test and the only one inside of it were written in one statement."""
     inner = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
     if not isinstance(inner, ast.If) or inner.orelse:
         return False
@@ -77,7 +90,7 @@ def _is_one_test(statement: ast.If) -> bool:
 
 
 def _split_loop(loop: ast.While) -> int:
-    """How many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
+    """Return how many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
     values = operands(loop.test)
     inner = column_of(loop.body)
     for index in range(1, len(values)):

@@ -5,7 +5,6 @@ objects; one of them is then renamed.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
@@ -15,7 +14,7 @@ from depyf.dynamo.dump.full_code.user_globals import description
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.to_python import Naming, tidy
 from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 _PLACEHOLDER = re_compile(r"\b__const_(\w+)_\d+\b")
 
@@ -45,11 +44,8 @@ class Constants:
         self.known: Dict[str, Constant] = {}
 
     def in_entry(self, entry: Entry) -> Entry:
-        """``entry`` with its names made unique.
-
-        Only the kind of a name's object is known. If the code has several constants of that kind, the name stays and
-        its object is unknown.
-        """
+        """Return ``entry`` with its names made unique. Only the kind of a name's object is known. If the code has
+        several constants of that kind, the name stays and its object is unknown."""
         if entry.source is None or entry.code is None:
             return entry
         found: Dict[str, _Place] = {}
@@ -60,7 +56,7 @@ class Constants:
         return replace(entry, source=self._renamed(entry.source, found))
 
     def in_original(self, original: Original, code: CodeType) -> Original:
-        """``original`` with its names made unique; its decompilation told their objects."""
+        """Return ``original`` with its names made unique. Its decompilation recorded their objects."""
         if original.source is None or not original.constants:
             return original
         positions = {id(value): position for value, position in constants_in(code)}
@@ -79,7 +75,7 @@ class Constants:
         return _PLACEHOLDER.sub(lambda match: names.get(match.group(0), match.group(0)), source)
 
     def _free_name(self, name: str, value: object) -> str:
-        """``name``, or the first ``name_<n>`` that does not stand for another object."""
+        """Return ``name``, or the first ``name_<n>`` that is not the name of another object."""
         candidate, number = name, 1
         while candidate in self.known and self.known[candidate].value is not value:
             number += 1
@@ -102,7 +98,7 @@ def _kinds(value: object) -> Tuple[str, ...]:
 
 
 def constants_in(code: CodeType) -> Iterator[Tuple[object, Position]]:
-    """Every constant of a code object and of those nested in it, with its position."""
+    """Yield every constant of a code object and of those nested in it, with its position."""
 
     def inside(values: Sequence[object], position: Position) -> Iterator[Tuple[object, Position]]:
         for index, value in enumerate(values):
@@ -116,7 +112,7 @@ def constants_in(code: CodeType) -> Iterator[Tuple[object, Position]]:
 
 
 def constant_definition(constant: Constant) -> Tuple[str, bool]:
-    """A statement that gives the name its value, and whether that is only a placeholder."""
+    """Return a statement that gives the name its value, and whether that is only a placeholder."""
     shown = type(constant.value).__repr__(constant.value) if _has_plain_repr(constant.value) else ""
     found, value = literal_value(shown)
     expression = tidy(shown, Naming(str)) if found and type(value) is type(constant.value) else None
@@ -129,5 +125,5 @@ def constant_definition(constant: Constant) -> Tuple[str, bool]:
 
 
 def _has_plain_repr(value: object) -> bool:
-    """Whether it is an object of PyTorch's or Python's own, whose text may be asked for."""
+    """Return whether it is an object of PyTorch's or Python's own, whose text may be asked for."""
     return type(value).__module__.partition(".")[0] in ("torch", "builtins", "numpy")

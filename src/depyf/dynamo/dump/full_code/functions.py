@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Mapping, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.dump.full_code.original import Original
+from depyf.dynamo.dump.full_code.profiler_lines import with_profiler_lines_marked
 from depyf.dynamo.dump.full_code.story import Entry, Story
 from depyf.dynamo.dump.full_code.text import (
     Signature,
@@ -16,24 +16,34 @@ from depyf.dynamo.dump.full_code.text import (
     why_it_does_not_compile,
 )
 from depyf.dynamo.guards.check_function import EntryGuards
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
+
+Problem = Callable[[str, str, Sequence[str]], object]
+"""Returns why a source does not compile inside a function of that name with these free variables, None if it does."""
 
 
 @dataclass(frozen=True)
 class StoryText:
-    """Python that defines everything of one story; ``dispatcher`` is the function that chooses."""
+    """Python that defines everything of one story; ``dispatcher`` is the function that chooses, ``guards`` are the
+    functions before ``text``."""
 
     text: str
     dispatcher: str
+    guards: str = ""
 
 
-def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuards]) -> StoryText:
-    """The text of ``story``; ``guards`` holds the guards of its entries by the entries' names."""
+def story_text(
+    story: Story, original: Original, guards: Mapping[str, EntryGuards], problem: Optional[Problem] = None
+) -> StoryText:
+    """Return the text of ``story``; ``guards`` holds the guards of its entries by the entries' names. What ``problem``
+    refuses (nothing by default) does not become code.
+    """
+    problem = problem or no_problem
     stem, signature = story.stem, Signature.of(story.code)
     free = tuple(name for name in story.code.co_freevars if is_name(name))
     factory = f"closure_of_{story.called_as or stem}"
-    pieces = [_transformed(entry, signature, factory, free) for entry in story.entries]
-    original, original_text = _original(original, signature, factory, free, story)
+    pieces = [_transformed(entry, signature, factory, free, problem) for entry in story.entries]
+    original, original_text = _original(original, signature, factory, free, story, problem)
     dispatcher = story.called_as if story.called_as and not story.takes_cells else f"transformed_{stem}"
     pieces += [commented(f"A call may run as plain Python. {text}") for text in story.fallbacks]
     pieces += [original_text, _dispatcher(dispatcher, story, original, signature, guards, free)]
@@ -41,7 +51,7 @@ def story_text(story: Story, original: Original, guards: Mapping[str, EntryGuard
     if free or story.takes_cells:
         text = _in_factory(text, factory, dispatcher, free, story)
     guard_texts = [guards[entry.name].source().rstrip() for entry in story.entries if entry.name in guards]
-    return StoryText("\n\n\n".join([*guard_texts, text]), dispatcher)
+    return StoryText(text, dispatcher, "".join(f"{each}\n\n\n" for each in guard_texts))
 
 
 def original_name(story: Story) -> str:
@@ -51,8 +61,8 @@ def original_name(story: Story) -> str:
     return story.code.co_name if is_name(story.code.co_name) else f"original_{story.stem}"
 
 
-def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequence[str]) -> str:
-    """The function of one cache entry, or its listing where there is no source."""
+def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequence[str], problem_of: Problem) -> str:
+    """Return the function of one cache entry, or its listing where there is no source."""
     where = f"compile id {entry.compile_id}" if entry.compile_id else "compile id unknown"
     verdict = f"; {entry.verdict}" if entry.verdict else ""
     notes = [f"Transformed code, {where}{verdict}" + (f": {entry.reason}" if entry.reason else "")]
@@ -61,9 +71,9 @@ def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequenc
         notes.append("Its cache entry is gone (torch._dynamo.reset, or an object that it depended on died).")
     if entry.source is not None:
         source = as_definition(entry.source.strip("\n"), entry.name)
-        problem = _problem_in_place(source, factory, free)
+        problem = problem_of(source, factory, free)
         if problem is None:
-            return "\n".join([commented("\n".join(notes)), source])
+            return "\n".join([commented("\n".join(notes)), with_profiler_lines_marked(source)])
         notes.append(f"The source does not compile here ({problem}):\n{entry.source}")
     listing = commented(entry.listing)
     closed = "{" + ", ".join(f"{name!r}: {name}" for name in free) + "}"
@@ -76,7 +86,7 @@ def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequenc
 
 
 def _call_record(signature: Signature) -> str:
-    """The arguments of a call as a tuple and a dict, as source."""
+    """Return the arguments of a call as a tuple and a dict, as source."""
     star = signature.positional + signature.keyword_only
     positional = [f"{name}," for name in signature.shown[: signature.positional]]
     if signature.has_varargs:
@@ -88,10 +98,10 @@ def _call_record(signature: Signature) -> str:
 
 
 def _original(
-    original: Original, signature: Signature, factory: str, free: Sequence[str], story: Story
+    original: Original, signature: Signature, factory: str, free: Sequence[str], story: Story, problem_of: Problem
 ) -> Tuple[Original, str]:
-    """The user's own function as text, or a stub that says why there is none."""
-    problem = None if original.source is None else _problem_in_place(original.source, factory, free)
+    """Return the user's own function as text, or a stub with the reason why there is none."""
+    problem = None if original.source is None else problem_of(original.source, factory, free)
     if original.source is not None and problem is None:
         what = "Resume function of Dynamo's" if story.called_as else "The function itself"
         text = f"{commented(f'{what}, {original.origin}')}\n{original.source}"
@@ -118,7 +128,7 @@ def _dispatcher(
     guards: Mapping[str, EntryGuards],
     free: Sequence[str],
 ) -> str:
-    """The function that does what Dynamo does on a call."""
+    """Return the function that does what Dynamo does on a call."""
     arguments = signature.arguments()
     otherwise = "as plain Python, see above" if story.fallbacks else "which Dynamo would compile"
     lines = [
@@ -136,7 +146,11 @@ def _dispatcher(
     return "\n".join(lines)
 
 
-def _problem_in_place(source: str, factory: str, free: Sequence[str]) -> object:
+def no_problem(source: str, factory: str, free: Sequence[str]) -> object:
+    """Return None: what does not compile makes the whole file fail, and is looked for then."""
+
+
+def problem_in_place(source: str, factory: str, free: Sequence[str]) -> object:
     """Return why ``source`` does not compile inside a function with the free variables; None if it does."""
     if not free:
         return why_it_does_not_compile(source)
@@ -144,7 +158,7 @@ def _problem_in_place(source: str, factory: str, free: Sequence[str]) -> object:
 
 
 def _in_factory(text: str, factory: str, dispatcher: str, free: Sequence[str], story: Story) -> str:
-    """``text`` as the body of a function whose parameters are the free variables."""
+    """Return ``text`` as the body of a function whose parameters are the free variables."""
     closed = ", ".join(free) or "nothing"
     parameters = ", ".join(f"{name}=___placeholder({'closure variable ' + name!r})" for name in free)
     lines = [

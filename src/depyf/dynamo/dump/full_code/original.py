@@ -17,20 +17,18 @@ from depyf.decompiler import decompile_code
 from depyf.dynamo.dump.full_code.text import Signature, as_definition, dedented, why_it_does_not_compile
 from depyf.dynamo.guards.to_python import Edit, edited
 from depyf.dynamo.hooks.loaded_modules import source_text
-from depyf.dynamo.hooks.safely import describe
+from depyf.errors import DecompilationError
+from depyf.messages import describe
 from depyf.quick_dataclass import dataclass
-from depyf.result import DecompilationError
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 @dataclass(frozen=True)
 class Original:
-    """``source`` defines ``name``. ``defaults`` are expressions by parameter; ``origin`` says where the text is from.
-
-    ``source`` is None when there is no text at all; ``origin`` then says why. ``constants`` are the objects without a
-    literal that a decompiled source has names for.
-    """
+    """``source`` defines ``name``. ``defaults`` are expressions by parameter; ``origin`` is where the text is from.
+    ``source`` is None when there is no text at all; ``origin`` is then the reason. ``constants`` are the objects
+    without a literal that a decompiled source has names for."""
 
     name: str
     source: Optional[str]
@@ -40,7 +38,7 @@ class Original:
 
 
 def original_of(code: CodeType, name: str) -> Original:
-    """The function that ``code`` was compiled from; ``name`` is what it is called when it has no name of its own."""
+    """Return the function that ``code`` was compiled from; ``name`` is its name if it has none of its own."""
     written = _written(code, name)
     if written is not None:
         return written
@@ -78,7 +76,7 @@ def _written(code: CodeType, name: str) -> Optional[Original]:
 
 
 def _lambda(text: str, code: CodeType, name: str, origin: str) -> Optional[Original]:
-    """A lambda as an assignment to ``name``. The text is of the whole statement; the lambda must be the only fit."""
+    """Return a lambda as an assignment to ``name``. The text is of the whole statement; only one lambda may fit."""
     tree = _parse_fragment(text)
     if tree is None:
         return None
@@ -100,7 +98,7 @@ def _lambda(text: str, code: CodeType, name: str, origin: str) -> Optional[Origi
 
 
 def _parse_fragment(text: str) -> Optional[ast.Module]:
-    """The tree of the first lines of ``text`` that parse: a lambda's source often ends in the middle of a call."""
+    """Return the tree of the first lines of ``text`` that parse: a lambda's source often ends inside a call."""
     lines = text.split("\n")
     for end in range(len(lines), 0, -1):
         try:
@@ -111,7 +109,7 @@ def _parse_fragment(text: str) -> Optional[ast.Module]:
 
 
 def _parameter_names(args: ast.arguments) -> Tuple[str, ...]:
-    """In the order of ``co_varnames``."""
+    """Return the names of the parameters in the order of ``co_varnames``."""
     plain = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     return tuple(arg.arg for arg in [*plain, *filter(None, (args.vararg, args.kwarg))])
 
@@ -146,7 +144,7 @@ def _span(node: ast.expr) -> Tuple[Tuple[int, int], Tuple[int, int]]:
 
 
 def _decorator_edits(definition: Definition) -> List[Edit]:
-    """A ``#`` before every line of the decorators."""
+    """Return edits that comment out every line of the decorators."""
     if not definition.decorator_list:
         return []
     last = max(node.end_lineno or node.lineno for node in definition.decorator_list)

@@ -32,7 +32,7 @@ class ___placeholder:  # noqa: N801 - a name that no user's variable has
 
 
 def ___contents(cells: Iterable[CellType]) -> Tuple[object, ...]:
-    """What closure cells hold; a placeholder for an empty one."""
+    """Return the contents of closure cells, a placeholder for an empty one."""
     values = []
     for cell in cells:
         try:
@@ -67,7 +67,7 @@ def ___run_bytecode(
 
 
 def ___bind_globals(live: LiveTable, namespace: Dict[str, object], names: Iterable[str]) -> None:
-    """In the process that compiled, replace the file's placeholders by the user's own objects."""
+    """Replace the file's placeholders by the user's own objects, in the process that compiled."""
     scope = live.global_scope()
     for name in names:
         real = live.names[name]

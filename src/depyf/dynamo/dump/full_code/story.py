@@ -30,12 +30,9 @@ THROWN_AWAY = "Dynamo has thrown its code away, because an object is gone that i
 
 @dataclass(frozen=True)
 class Entry:
-    """One cache entry: its transformed code and what guards it.
-
-    ``name`` is that of the transformed function, the same as in its own file. ``manager`` is None when the entry has
-    left the cache. ``source`` is None when there is none; ``listing`` then shows the bytecode. ``code`` is the code
-    object that runs, None when it is gone.
-    """
+    """One cache entry: its transformed code and its guards. ``name`` is that of the transformed function, the same as
+    in its own file. ``manager`` is None when the entry has left the cache. ``source`` is None when there is none;
+    ``listing`` then shows the bytecode. ``code`` is the code object that runs, None when it was deleted."""
 
     name: str
     number: int
@@ -53,12 +50,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Story:
-    """One original code object with its entries in the order in which Dynamo tries them.
-
-    ``called_as`` is the global name by which transformed code calls it, for a resume function; ``takes_cells`` says
-    that it is then called with closure cells and returns the function. ``fallbacks`` has the reasons why calls of it
-    run eagerly.
-    """
+    """One original code object with its entries in the order in which Dynamo tries them. ``called_as`` is the global
+    name by which transformed code calls it, for a resume function; ``takes_cells`` is whether it is then called with
+    closure cells and returns the function. ``fallbacks`` has the reasons why calls of it run eagerly."""
 
     code: CodeType
     entries: Tuple[Entry, ...]
@@ -79,18 +73,16 @@ class _Resume:
 
 
 def stories_of(session: Session) -> List[List[Story]]:
-    """For every user function that was transformed, its story followed by those of its resume functions."""
+    """Return for every user function that was transformed its story followed by those of its resume functions."""
     return _families(session.original_codes(), _Known.of(session))
 
 
 def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
-    """The same for one function that was compiled at any time, from its cache entries alone.
-
-    Raises ``RuntimeError`` when they can't be read; the reason has been reported.
-    """
+    """Return the stories of one function that was compiled at any time, from its cache entries alone. Raises
+    ``RuntimeError`` when they can't be read; the reason has been reported."""
     codes, known = [code], _Known(stable)
     for each in codes:
-        # Resume functions are found on the way, and have resume functions themselves.
+        # Resume functions are found in the loop, and have resume functions themselves.
         codes += [r.code for r in _resumes(_story(each, known), stable) if not any(r.code is c for c in codes)]
     found = next((family for family in _families(codes, known) if family[0].code is code), None)
     if found is None:
@@ -110,8 +102,8 @@ class _Known:
 
     @staticmethod
     def of(session: Session) -> _Known:
-        explain = safely("telling in a full_code file why a function runs as plain Python")(explanation)
-        break_notes = safely("telling of graph breaks in a full_code file")(_break_notes)
+        explain = safely("explaining in a full_code file why a function runs as plain Python")(explanation)
+        break_notes = safely("listing graph breaks in a full_code file")(_break_notes)
         records: Dict[int, List[TransformedCode]] = {}
         for record in session.records(TransformedCode):
             records.setdefault(id(record.original_code()), []).append(record)
@@ -198,11 +190,9 @@ def _story(code: CodeType, known: _Known) -> Story:
 def _record_of_dead(
     cached: cache_entries.CacheEntry, records: Sequence[TransformedCode], of_others: Set[int]
 ) -> Optional[TransformedCode]:
-    """What was captured of a cache entry whose code is gone (see ``CacheEntry``), known by its compile id alone.
-
+    """Return the record of a cache entry whose code was deleted (see ``CacheEntry``), found by its compile id alone.
     ``of_others`` are the ids of the code of the function's other cache entries: the same compile ids come again after
-    ``torch._dynamo.reset``.
-    """
+    ``torch._dynamo.reset``."""
     latest_first = (record for record in reversed(records) if id(record.running_code()) not in of_others)
     return next((r for r in latest_first if cached.compile_id is not None and r.compile_id == cached.compile_id), None)
 
@@ -210,7 +200,7 @@ def _record_of_dead(
 def _entry_without_record(
     original: CodeType, cached: cache_entries.CacheEntry, number: int, stable: StableNames
 ) -> Entry:
-    """An entry that was compiled while nobody captured: its code is decompiled now."""
+    """Return an entry that was compiled outside of any capture, with its code decompiled now."""
     name = file_names.transformed_stem(number, file_stem(original.co_name))
     if cached.code is None:
         return Entry(name, number, cached.compile_id, cached.guard_manager, None, None, THROWN_AWAY, notes=(EARLIER,))
@@ -262,7 +252,7 @@ def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
 
 
 def global_scope(manager: Optional[Guards]) -> Mapping[str, object]:
-    """The user's globals as the guards of an entry see them; empty when the entry is gone."""
+    """Return the user's globals as the guards of an entry see them, empty if the entry was deleted."""
     scope = getattr(manager, "global_scope", None) or {}
     found: Mapping[str, object] = scope.get("G") or {}
     return found

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import keyword
-import tokenize
 from types import CodeType
-from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.quick_dataclass import dataclass
+from depyf.source.printing.layout import lines_inside_strings
 from depyf.without_warnings import without_warnings
 
 
@@ -41,27 +40,13 @@ def dedented(source: str) -> str:
     return "\n".join(out)
 
 
-def lines_inside_strings(source: str) -> FrozenSet[int]:
-    """The numbers (from 1) of the lines that begin inside of a string literal."""
-    inside: Set[int] = set()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            # Also the middle parts of f-strings, which are tokens of their own since 3.12.
-            if token.type == tokenize.STRING or tokenize.tok_name[token.type].startswith("FSTRING"):
-                inside.update(range(token.start[0] + 1, token.end[0] + 1))
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        # Not to be tokenised to its end: what came before is still right.
-        return frozenset(inside)
-    return frozenset(inside)
-
-
 def commented(text: str) -> str:
-    """Every line of ``text`` as a comment."""
+    """Return every line of ``text`` as a comment."""
     return "\n".join(f"# {line}".rstrip() for line in text.splitlines())
 
 
 def why_it_does_not_compile(source: str) -> Optional[str]:
-    """The compiler's complaint about ``source`` as a module, ``None`` when it is fine."""
+    """Return the compiler's complaint about ``source`` as a module, ``None`` when it is fine."""
     try:
         with without_warnings():
             compile(source, "<full_code>", "exec", dont_inherit=True)
@@ -71,9 +56,10 @@ def why_it_does_not_compile(source: str) -> Optional[str]:
 
 
 def as_definition(source: str, name: str) -> str:
-    """``source`` such that it defines ``name`` in the middle of a file: a lambda, which is an expression, becomes an
-    assignment, and what stands before the definition (a comment, an import from ``__future__``) is left out.
-    """
+    """Return ``source`` such that it defines ``name`` in the middle of a file. A lambda, which is an expression,
+    becomes an assignment. Text before the definition (a comment, an import from ``__future__``) is left out."""
+    if source.startswith(("def ", "async def ")):
+        return source
     try:
         body = parse(source).body
     except synchronous(SyntaxError, ValueError, RecursionError):
@@ -89,7 +75,7 @@ def as_definition(source: str, name: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can stand as a variable in Python source."""
+    """Return whether it can be a variable in Python source."""
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
@@ -107,7 +93,7 @@ class Signature:
 
     @staticmethod
     def of(code: CodeType) -> Signature:
-        """The signature of ``code`` (defaults are no part of a code object)."""
+        """Return the signature of ``code`` (defaults are not in a code object)."""
         has_varargs = bool(code.co_flags & inspect.CO_VARARGS)
         has_varkeywords = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         total = code.co_argcount + code.co_kwonlyargcount + has_varargs + has_varkeywords
@@ -126,7 +112,7 @@ class Signature:
         )
 
     def parameters(self, defaults: Mapping[str, str]) -> str:
-        """The text between the parentheses of a ``def``; ``defaults`` are expressions by parameter name."""
+        """Return the text between the parentheses of a ``def``; ``defaults`` are expressions by parameter name."""
         out = [self._with_default(index, defaults) for index in range(self.positional)]
         if self.positional_only:
             out.insert(self.positional_only, "/")
@@ -145,7 +131,7 @@ class Signature:
         return f"{name}={defaults[self.names[index]]}" if self.names[index] in defaults else name
 
     def arguments(self) -> str:
-        """The text between the parentheses of a call that passes all parameters on."""
+        """Return the text between the parentheses of a call that passes all parameters on."""
         out = list(self.shown[: self.positional])
         star = self.positional + self.keyword_only
         if self.has_varargs:
@@ -156,6 +142,6 @@ class Signature:
         return ", ".join(out)
 
     def frame_locals(self, free_variables: Sequence[str]) -> str:
-        """The dict of a frame's locals by name, as source."""
+        """Return the dict of a frame's locals by name, as source."""
         pairs = [*zip(self.names, self.shown), *((name, name) for name in free_variables)]
         return "{" + ", ".join(f"{name!r}: {shown}" for name, shown in pairs) + "}"

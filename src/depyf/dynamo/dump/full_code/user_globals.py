@@ -9,7 +9,7 @@ import symtable
 import sys
 import sysconfig
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, FrozenSet, List, Mapping, Optional, Set, Tuple
+from typing import AbstractSet, Any, FrozenSet, List, Mapping, Optional, Set, Tuple
 
 from depyf.dynamo.dump.full_code.text import is_name
 from depyf.dynamo.hooks.loaded_modules import namespace_of
@@ -20,7 +20,7 @@ _LONGEST_INTEGER, _LONGEST_DECIMAL = 1 << 16, 1024  # in bits; Python may refuse
 
 
 def _standard_library() -> FrozenSet[str]:
-    """The names of the modules that come with Python; before 3.10 it has no list of them, but a folder."""
+    """Return the names of the modules that come with Python: from a folder before 3.10, which has no list of them."""
     known: Optional[FrozenSet[str]] = getattr(sys, "stdlib_module_names", None)
     if known is not None:
         return known
@@ -33,8 +33,10 @@ def _standard_library() -> FrozenSet[str]:
 _SAFE_TO_IMPORT = frozenset({"torch", "numpy", *_standard_library()})
 
 
-def missing_names(source: str) -> List[str]:
-    """The names that ``source``, a module, reads as globals and neither defines nor gets from the builtins, sorted."""
+def missing_names(source: str, known: AbstractSet[str] = frozenset()) -> List[str]:
+    """Return the names that ``source``, a module, reads as globals and neither defines nor gets from the builtins, and
+    that are not ``known``, sorted. Raises ``SyntaxError`` where it is not Python.
+    """
     with without_warnings():
         table = symtable.symtable(source, "<full_code>", "exec")
     read: Set[str] = set()
@@ -48,14 +50,12 @@ def missing_names(source: str) -> List[str]:
             if is_global and symbol.is_referenced():
                 read.add(symbol.get_name())
     module_names = set(dir(builtins)) | {"__file__", "__name__", "__doc__"}
-    return sorted(name for name in read - assigned - module_names if is_name(name))
+    return sorted(name for name in read - assigned - module_names - known if is_name(name))
 
 
 def definition_of(name: str, scope: Mapping[str, object], real_name: str) -> Tuple[str, bool]:
-    """A statement that gives ``name`` a value, and whether that is only a placeholder.
-
-    ``real_name`` is its name in ``scope``, the user's globals.
-    """
+    """Return a statement that gives ``name`` a value, and whether that is only a placeholder. ``real_name`` is its name
+    in ``scope``, the user's globals."""
     if real_name not in scope:
         return f"{name} = ___placeholder({f'global {name}'!r})", True
     value = scope[real_name]
@@ -68,7 +68,7 @@ def definition_of(name: str, scope: Mapping[str, object], real_name: str) -> Tup
 
 
 def _import_of(name: str, value: object) -> Optional[str]:
-    """An import statement that gives the same object without running the user's code."""
+    """Return an import statement that gives the same object without running the user's code."""
     if type(value) is ModuleType:
         if not _importable(value.__name__, value):
             return None
@@ -83,7 +83,7 @@ def _import_of(name: str, value: object) -> Optional[str]:
 
 
 def _module_and_name(value: Any) -> Tuple[str, str]:
-    """Where a class or function says that it is defined; empty for all else, which is not asked.
+    """Return the module and the name in which a class or function claims to be defined, empty for any other object.
 
     Asking an object of the user's class for an attribute could run code of that class; a lazy module would be loaded.
     """
@@ -117,12 +117,12 @@ def _is_constant(value: Any) -> bool:
 
 
 def _literal(value: object) -> str:
-    """The literal of a constant; that of a long integer is hexadecimal, which Python never refuses to write."""
+    """Return the literal of a constant; that of a long integer is hexadecimal, for which Python has no limit."""
     return hex(value) if type(value) is int and value.bit_length() > _LONGEST_DECIMAL else repr(value)
 
 
 def description(value: object) -> str:
-    """Words for an object, the same in every run."""
+    """Return words for an object, the same in every run."""
     if issubclass(type(value), ModuleType):
         return f"module {ModuleType.__getattribute__(value, '__name__')}"
     kind = "class" if issubclass(type(value), type) else "function"

@@ -8,15 +8,22 @@ all that as Dynamo does. Importing it runs nothing of the user's.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
 from depyf import file_names
+from depyf.asynchronous import suppressed
 from depyf.dynamo.capture.records import FullCodeFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.full_code.constants import Constant, Constants, constant_definition
-from depyf.dynamo.dump.full_code.functions import StoryText, original_name, story_text
+from depyf.dynamo.dump.full_code.functions import (
+    Problem,
+    StoryText,
+    no_problem,
+    original_name,
+    problem_in_place,
+    story_text,
+)
 from depyf.dynamo.dump.full_code.original import original_of
 from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, stories_of_code
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
@@ -28,6 +35,7 @@ from depyf.dynamo.guards.to_python import Naming
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, compiled_fn_number
+from depyf.quick_dataclass import replace
 from depyf.report.model.headline import many
 from depyf.torch_trace.stages import place_in_order
 
@@ -69,7 +77,7 @@ def _files_of(name: str, session: Session) -> List[str]:
 
 
 def dump_src(code: CodeType) -> str:
-    """The text of the file for a function that was compiled at any time, given its original code object."""
+    """Return the text of the file for a function that was compiled at any time, given its original code object."""
     stable = StableNames()
     return full_code(stories_of_code(code, stable), stable, lambda name: [])[0]
 
@@ -77,20 +85,28 @@ def dump_src(code: CodeType) -> str:
 def full_code(
     stories: Sequence[Story], stable: StableNames, files_of: Callable[[str], Sequence[str]]
 ) -> Tuple[str, LiveTable]:
-    """The text of the file for a user function and its resume functions, and what the file needs at run time.
-
-    ``files_of`` returns the names of the files with the graph of a compiled function.
-    """
+    """Return the text of the file for a user function and its resume functions, and what the file needs at run time.
+    ``files_of`` returns the names of the files with the graph of a compiled function."""
     constants = Constants()
     stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]
     naming = Naming(stable.text)
     guards = _guards_of(stories, naming)
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
-    texts = _story_texts(stories, guards, constants)
-    body = "\n\n\n".join([*_stubs(stories, files_of), *(text.text for text in texts)])
-    top = _top(stories, texts, list(guards.values()))
-    text = "\n".join([top, _globals(stories, top, body, real_names, constants.known), "", body, ""])
+
+    def whole(problem_of: Problem) -> str:
+        texts = _story_texts(stories, guards, constants, problem_of)
+        top, stubs = _top(stories, texts, list(guards.values())), _stubs(stories, files_of)
+        own = "\n\n\n".join([top, *stubs, *(text.text for text in texts)])
+        defined = _globals(stories, own, guards, real_names, constants.known)
+        body = "\n\n\n".join([*stubs, *(text.guards + text.text for text in texts)])
+        return "\n".join([top, defined, "", body, ""])
+
+    with suppressed(SyntaxError, ValueError, RecursionError, MemoryError):  # a piece is not Python
+        text = whole(no_problem)
+        if why_it_does_not_compile(text) is None:  # nearly always, so each piece is compiled in its file alone
+            return text, _table(stories, list(guards.values()), naming, constants.known)
+    text = whole(problem_in_place)
     problem = why_it_does_not_compile(text)
     if problem is not None:
         # Every piece was compiled alone, so this is a bug of ours; what there is stays readable.
@@ -98,8 +114,10 @@ def full_code(
     return text, _table(stories, list(guards.values()), naming, constants.known)
 
 
-def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards], constants: Constants) -> List[StoryText]:
-    """One text a story. Dynamo makes up new names for a resume function that it needs again: they become aliases."""
+def _story_texts(
+    stories: Sequence[Story], guards: Mapping[str, EntryGuards], constants: Constants, problem_of: Problem
+) -> List[StoryText]:
+    """Return one text a story. Dynamo makes new names for a repeated resume function: they become aliases."""
     texts: List[StoryText] = []
     names: Dict[int, str] = {}
     for story in stories:
@@ -108,13 +126,13 @@ def _story_texts(stories: Sequence[Story], guards: Mapping[str, EntryGuards], co
             texts.append(StoryText(f"{story.called_as} = {first_name}", story.called_as))
         else:
             original = constants.in_original(original_of(story.code, original_name(story)), story.code)
-            texts.append(story_text(story, original, guards))
+            texts.append(story_text(story, original, guards, problem_of))
             names[id(story.code)] = story.called_as or texts[-1].dispatcher
     return texts
 
 
 def _guards_of(stories: Sequence[Story], naming: Naming) -> Dict[str, EntryGuards]:
-    """The guards by the name of the transformed function; entries that left the cache have none."""
+    """Return the guards by the name of the transformed function; entries that left the cache have none."""
     found: Dict[str, EntryGuards] = {}
     for story in stories:
         for entry in story.entries:
@@ -125,7 +143,7 @@ def _guards_of(stories: Sequence[Story], naming: Naming) -> Dict[str, EntryGuard
 
 
 def _real_names(stories: Sequence[Story], stable: Callable[[str], str]) -> Dict[str, str]:
-    """The globals of the transformed code whose names differ from run to run, by stable name."""
+    """Return the globals of the transformed code whose names differ from run to run, by stable name."""
     found: Dict[str, str] = {}
     for code in _codes(stories):
         for name in names_in(code):
@@ -147,7 +165,7 @@ def _table(
 
 
 def _stubs(stories: Sequence[Story], files_of: Callable[[str], Sequence[str]]) -> List[str]:
-    """A function for every compiled graph that the transformed code calls; it names the files that hold the graph."""
+    """Return a function for every compiled graph that the transformed code calls; it names the files with the graph."""
     called = (compiled_fn_number(name) for code in _codes(stories) for name in names_in(code))
     names = [f"__compiled_fn_{number}" for number in sorted({n for n in called if n is not None})]
     return [_stub(name, files_of(name)) for name in names]
@@ -160,16 +178,23 @@ def _stub(name: str, files: Sequence[str]) -> str:
 
 
 def _globals(
-    stories: Sequence[Story], top: str, body: str, real_names: Mapping[str, str], constants: Mapping[str, Constant]
+    stories: Sequence[Story],
+    own: str,
+    guards: Mapping[str, EntryGuards],
+    real_names: Mapping[str, str],
+    constants: Mapping[str, Constant],
 ) -> str:
-    """Definitions of the user's globals, and of constants without literal, that the functions of the file read."""
+    """Return definitions of the user's globals, and of constants without literal, that the functions read. ``own`` is
+    the file without its functions of guards, which read nothing but what is imported for them.
+    """
+    known = {guard.name for guard in guards.values()}
     scope: Mapping[str, object] = {}
     for story in stories:
         for entry in story.entries:
             scope = scope or global_scope(entry.manager)
     definitions: List[str] = []
     placeholders: List[str] = []
-    for name in missing_names(f"{top}\n{body}"):
+    for name in missing_names(own, known):
         if name in constants:
             definition, is_placeholder = constant_definition(constants[name])
         else:

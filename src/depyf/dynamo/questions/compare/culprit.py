@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequ
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Measured
 from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names
-from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.locate import (
@@ -23,6 +22,7 @@ from depyf.dynamo.questions.compare.locate import (
     wrong_outputs,
 )
 from depyf.dynamo.questions.compare.recorded import Backend, Call, Compilation, Graph, Recorder
+from depyf.messages import describe
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
@@ -53,7 +53,7 @@ class Search:
         """The stages of the graph that was compiled alone last."""
 
     def in_stage(self, stage: str, run: Recorder, before: Optional[Recorder]) -> Optional[Fault]:
-        """The fault of a stage before the backend; ``before`` is the run of the stage before it."""
+        """Return the fault of a stage before the backend; ``before`` is the run of the stage before it."""
         for number, compilation in enumerate(run.compilations):
             earlier = before.compilations[number] if before and number < len(before.compilations) else None
             fault = None
@@ -69,7 +69,7 @@ class Search:
         return None
 
     def in_backend(self, run: Recorder) -> Optional[Fault]:
-        """The fault that the backend itself makes."""
+        """Return the fault of the backend itself."""
         for each in run.compilations:
             fault = self._passes(each) or self._code(
                 each, Stage.FORWARD if each.graph(Stage.FORWARD) else Stage.CAPTURED
@@ -83,7 +83,7 @@ class Search:
         return self._inside(run)
 
     def _inside(self, run: Recorder) -> Optional[Fault]:
-        """The fault of a graph whose outputs are right, but whose values lead to wrong gradients."""
+        """Return the fault of a graph whose outputs are right, but whose values lead to wrong gradients."""
         forward = [each.graph(Stage.FORWARD) or each.graph(Stage.CAPTURED) for each in run.compilations]
         backward = [each.graph(Stage.BACKWARD) for each in reversed(run.compilations)]
         owners = [*run.compilations, *reversed(run.compilations)]
@@ -188,7 +188,7 @@ class Search:
             return None
 
     def _compiler(self, graph: Graph) -> Compile:
-        """How a graph is compiled as this one was."""
+        """Return the function that compiles a graph as this one was compiled."""
         compiler = graph.compiler
         if compiler is None or _is_inductors(compiler):
             compiler = self._backend
@@ -208,7 +208,8 @@ def _flat(outputs: object) -> List[object]:
 
 
 def _is_inductors(compiler: object) -> bool:
-    """Inductor's compilers need state that only exists while AOTAutograd calls them; Inductor as a whole does not."""
+    """Return whether it is one of Inductor's compilers. They need state that only exists while AOTAutograd calls them;
+    Inductor as a whole does not."""
     for part in _wrapped(compiler):
         module = str(getattr(part, "__module__", ""))
         if module.startswith(private_names.INDUCTOR.whole) or type(part).__name__ == "SerializableAOTDispatchCompiler":
@@ -217,7 +218,7 @@ def _is_inductors(compiler: object) -> bool:
 
 
 def _wrapped(function: object) -> Iterator[object]:
-    """A callable and what it wraps, by closures and partials, a few levels deep."""
+    """Yield a callable and those that it wraps, by closures and partials, a few levels deep."""
     todo, seen = [(function, 0)], 0
     while todo and seen < 50:
         part, depth = todo.pop()
@@ -244,14 +245,14 @@ def _by_name(graph: Graph) -> Dict[str, object]:
 
 
 def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[object]]:
-    """The inputs of the joint graph: those of the forward, and the gradients that the backward starts from."""
+    """Return the inputs of the joint graph: those of the forward, and the gradients at the start of the backward."""
     values = {**_by_name(backward), **_by_name(forward)}
     names = [node.name for node in placeholders(joint.module.graph)]
     return [values[name] for name in names] if all(name in values for name in names) else None
 
 
 def _inputs_of_backward(backward: Graph, forward: Values) -> List[object]:
-    """The inputs of the backward, with the saved values as the forward graph computes them."""
+    """Return the inputs of the backward, with the saved values as the forward graph computes them."""
     computed = {node.name: value for node, value in forward.nodes.items()}
     given = _by_name(backward)
     return [computed.get(name, value) for name, value in given.items()]

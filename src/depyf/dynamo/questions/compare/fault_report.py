@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, reproduces: bool = True) -> Culprit:
-    """Describe the fault; ``reproduces`` says whether the script has everything that ran."""
+    """Describe the fault; ``reproduces`` is whether the script has everything that ran."""
     node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
@@ -59,7 +59,7 @@ def _frame(node: torch.fx.Node) -> Optional[Frame]:
 
 
 def _is_backward(node: torch.fx.Node) -> bool:
-    """Whether a node of the joint graph depends on a gradient that comes in."""
+    """Return whether a node of the joint graph depends on an incoming gradient."""
     seen, todo = set(), [node]
     while todo:
         each = todo.pop()
@@ -72,7 +72,7 @@ def _is_backward(node: torch.fx.Node) -> bool:
 
 
 def operation(node: torch.fx.Node) -> str:
-    """``torch.ops.aten.sin.default(x)``, as it stands in the graph, with ``value_name`` for its operands."""
+    """Return the operation as in the graph, ``torch.ops.aten.sin.default(x)``, with ``value_name`` for its operands."""
     from torch import fx
 
     graph = fx.Graph()
@@ -121,7 +121,7 @@ def reproducing(fault: Fault, directory: str, backend: str) -> Script:
 
 
 def _tolerance(fault: Fault, expected: object) -> Optional[float]:
-    """An error that is smaller than that of the fault, as a part of the largest value."""
+    """Return an error that is smaller than that of the fault, relative to the largest value."""
     errors = fault.found.measured.compiled
     largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0
     if errors is None or not errors.largest or not 0 < largest < float("inf"):

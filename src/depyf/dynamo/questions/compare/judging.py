@@ -46,10 +46,8 @@ class Judge:
     def measure(
         self, name: str, compiled: object, eager: object, reference: object = None, noise: float = 0.0
     ) -> Measured:
-        """How ``compiled`` compares with ``eager``; ``reference`` is the value in float64, None where there is none.
-
-        ``noise`` is how far two eager runs are apart, against the size of the values.
-        """
+        """Return how ``compiled`` compares with ``eager``; ``reference`` is the value in float64, ``None`` if there is
+        none. ``noise`` is the difference of two eager runs, relative to the size of the values."""
         import torch
 
         if type(eager) is float and type(compiled) is float and compiled != eager:
@@ -136,19 +134,19 @@ def is_little(error: float, eager: object) -> bool:
 
 
 def _useless(dtype: torch.dtype) -> float:
-    """The relative error of both runs above which a reference is of no use."""
+    """Return the relative error of both runs above which a reference is not used."""
     bits = int(torch_names.module("torch").finfo(dtype).bits)
     return 0.05 if bits >= 32 else 0.5
 
 
 def _is_rounding(actual: torch.Tensor, plain: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether two values are as close as small numbers are that should be zero."""
+    """Return whether two values differ by no more than the rounding of small numbers that should be zero."""
     limit = _NOTHING_LEFT * torch_names.module("torch").finfo(dtype).eps
     return bool(errors_of(actual, plain).largest <= limit)
 
 
 def errors_of(actual: torch.Tensor, exact: torch.Tensor) -> Errors:
-    """The errors of a tensor against another, where both are finite."""
+    """Return the errors of a tensor against another, where both are finite."""
     import torch
 
     where = actual.isfinite() & exact.isfinite()

@@ -1,8 +1,9 @@
-"""Find the first operation of a graph whose value differs from eager mode. There are two ways. If a graph was made from
-another (by passes, or decompositions), both are interpreted, and every value of the first is searched among those of
-the second: the first missing one, on the way to a wrong output, is the fault. If code was generated for a graph, the
-graph is compiled again with all its values as outputs. If the fault is gone then, because nothing is fused any more,
-prefixes of the graph are compiled, by bisection.
+"""Find the first operation of a graph whose value differs from eager mode, by one of two methods.
+
+If a graph was made from another (by passes, or decompositions), both are interpreted, and every value of the first is
+searched among those of the second: the first missing one on a path to a wrong output is the fault. If code was
+generated for a graph, the graph is compiled again with all its values as outputs. If the fault has disappeared then,
+because nothing is fused any more, prefixes of the graph are compiled, by bisection.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Found:
 
 
 def interpreted(module: torch.fx.GraphModule, inputs: Sequence[object], rng_state: Optional[torch.Tensor]) -> Values:
-    """The value of every node of the graph for these inputs, which stay as they are."""
+    """Return the value of every node of the graph for these inputs, which are not changed."""
     import torch
 
     nodes = _interpret(module, kept(inputs), rng_state)
@@ -74,7 +75,7 @@ def interpreted(module: torch.fx.GraphModule, inputs: Sequence[object], rng_stat
 
 
 def without_views(module: torch.fx.GraphModule, inputs: Sequence[object]) -> torch.fx.GraphModule:
-    """The graph with ``reshape`` for ``view`` where eager mode gives other strides than the graph was made with."""
+    """Return the graph with ``reshape`` for ``view`` where eager mode gives other strides than tracing did."""
     import torch
 
     try:
@@ -142,7 +143,7 @@ def wrong_outputs(good: Values, results: Sequence[object], judge: Judge) -> List
 
 
 def first_missing(good: Values, bad: Sequence[Values], wrong: Sequence[torch.fx.Node], judge: Judge) -> Optional[Found]:
-    """Return the first node on the way to the ``wrong`` outputs of ``good`` whose value is not in the other graphs."""
+    """Return the first node on a path to the ``wrong`` outputs of ``good`` whose value is not in the other graphs."""
     there: Dict[_Kind, List[torch.Tensor]] = {}
     names: Dict[str, torch.fx.Node] = {}
     for values in bad:
@@ -180,7 +181,7 @@ def _what_goes_in(
     computed: Mapping[torch.fx.Node, object],
     judge: Judge,
 ) -> Tuple[torch.fx.Node, Optional[torch.fx.Node]]:
-    """If both nodes do the same, but one has an inserted operand: the original operand, and the inserted one."""
+    """Return the original operand and the inserted one if the nodes differ only by that; else the two nodes."""
     if other is None or other.target != node.target or len(node.all_input_nodes) != len(other.all_input_nodes):
         return node, other
     for ours, theirs in zip(node.all_input_nodes, other.all_input_nodes):
@@ -287,13 +288,13 @@ class Isolated:
         return next((each for each in found if each.node is self._nodes[low]), found[0])
 
     def _frontier(self, last: int) -> List[torch.fx.Node]:
-        """The values up to a node that are used behind it, that node among them."""
+        """Return the values up to a node, inclusive, that are used after it."""
         before = set(self._nodes[: last + 1])
         used = [node for node in self._nodes[:last] if any(user not in before for user in node.users)]
         return [*used, self._nodes[last]]
 
     def _wrong(self, nodes: Sequence[torch.fx.Node]) -> List[Found]:
-        """Which of these nodes are wrong when the graph is compiled with them as its outputs."""
+        """Return those of these nodes that are wrong when the graph is compiled with them as outputs."""
         module = with_outputs(self._module, nodes)
         good = interpreted(module, self._inputs, self._rng_state)
         import torch
@@ -314,10 +315,8 @@ class Isolated:
 def with_outputs(
     module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node], *, only_needed: bool = False
 ) -> torch.fx.GraphModule:
-    """The graph up to the last of these nodes, with them as outputs; ``only_needed`` leaves out what they do not use.
-
-    Unused operations stay otherwise: they may write to their inputs.
-    """
+    """Return the graph up to the last of these nodes, with them as outputs; ``only_needed`` drops what they do not use.
+    Unused operations stay otherwise: they may write to their inputs."""
     from torch import fx
 
     graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))

@@ -74,7 +74,7 @@ def run(call: PrivateCopy, function: Callable[..., object], *, backward: bool) -
 
 
 def _outputs(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, object]]:
-    """What a call has returned, taken apart: tensors, arrays, numbers and texts, wherever they are."""
+    """Yield the parts of the result of a call: tensors, arrays, numbers and texts at any depth."""
     import torch
 
     numpy: Any = sys.modules.get("numpy")
@@ -99,7 +99,7 @@ def _outputs(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, ob
 
 
 def _plain_tensors(value: torch.Tensor, name: str) -> Iterator[Tuple[str, torch.Tensor]]:
-    """The tensors with values that a tensor is made of: a sparse or nested one, one of another class; itself else."""
+    """Yield the tensors that a sparse, nested or subclass tensor consists of; a plain tensor itself."""
     import torch
 
     flatten = getattr(value, "__tensor_flatten__", None)
@@ -153,7 +153,7 @@ def _gradients(call: PrivateCopy, outputs: List[Tuple[str, object]]) -> Iterator
 
 
 def _tangent(value: torch.Tensor, number: int) -> torch.Tensor:
-    """The gradients of the outputs: random numbers (the gradient of a softmax's sum is zero), the same in each run."""
+    """Return gradients of the outputs: random numbers (the gradient of a softmax's sum is zero), equal in each run."""
     import torch
 
     generator = torch.Generator().manual_seed(number)

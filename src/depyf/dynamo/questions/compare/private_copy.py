@@ -17,8 +17,8 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import closure_of, names_in
-from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.scripts.tensors import compact
+from depyf.messages import describe
 from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class PrivateCopy:
     originals: Dict[str, torch.Tensor] = field(default_factory=dict)
 
     def compiled(self, compile_with: CompileWith) -> Callable[..., object]:
-        """What is to be called: the copy, as ``compile_with`` compiles it, inside of its wrappers."""
+        """Return the callable: the copy, compiled by ``compile_with``, inside of its wrappers."""
         if not self.wrappers:
             return compile_with(self.function)
         made = compile_with(getattr(self.function, "__func__", self.function))
@@ -92,7 +92,7 @@ def private_copy(
 
 
 def _not_copied(roots: Sequence[Tuple[str, object]], memo: Mapping[int, object], error: Exception) -> str:
-    """What can't be copied, for a person."""
+    """Return the message about what can't be copied."""
     name = "what it is called on"
     for each, value in roots:
         try:
@@ -111,7 +111,7 @@ _USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()
 
 
 def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
-    """Locks, files and Python modules in a value, which a copy shares with it."""
+    """Yield locks, files and Python modules in a value, which a copy shares with it."""
     import torch
 
     if isinstance(value, _USED_BY_ALL):
@@ -128,7 +128,7 @@ def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
 
 
 def _name_of_wrapped(wrapper: types.FunctionType) -> str:
-    """The variable in which a plain wrapper has what it wraps; empty if there is none."""
+    """Return the variable of a plain wrapper that holds the wrapped function, empty if there is none."""
     wrapped = vars(wrapper)["__wrapped__"]
     return next((name for name, value in closure_of(wrapper) if value is wrapped), "")
 
@@ -162,7 +162,7 @@ def _named_arguments(args: Sequence[object], kwargs: Mapping[str, object]) -> It
 
 
 def _reached(function: object) -> Iterator[Tuple[str, object]]:
-    """Modules and tensors that a call of the function reaches by its own names."""
+    """Yield modules and tensors that a call of the function reaches by its own names."""
     import torch
 
     if isinstance(function, functools.partial):
@@ -179,7 +179,7 @@ def _reached(function: object) -> Iterator[Tuple[str, object]]:
 
 
 def _variables(function: types.FunctionType) -> Dict[str, object]:
-    """Variables of the enclosing function, and global ones that the code names, which hold tensors or modules."""
+    """Return variables of the enclosing function, and globals that the code names, that hold tensors or modules."""
     import torch
 
     found: Dict[str, object] = {}
@@ -192,7 +192,7 @@ def _variables(function: types.FunctionType) -> Dict[str, object]:
 
 
 def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, torch.Tensor]]:
-    """The tensors in a value: in containers, modules, and the attributes of plain objects."""
+    """Yield the tensors in a value: in containers, modules, and the attributes of plain objects."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -220,7 +220,7 @@ def _tensors(value: object, name: str, depth: int = 0) -> Iterator[Tuple[str, to
 
 
 def tensors_in(value: object, name: str) -> List[Tuple[str, torch.Tensor]]:
-    """The tensors in what a call returned, with names."""
+    """Return the tensors in the result of a call, with names."""
     return list(_tensors(value, name))
 
 
@@ -257,7 +257,7 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
 
 
 def _plain_function(function: object) -> Any:
-    """The function in a method, and in what ``torch.compile`` put around it."""
+    """Return the function of a method, or inside the wrapper of ``torch.compile``."""
     inner = compiled_callables.unwrapped(function)
     return getattr(function, "__func__", function) if inner is None else _plain_function(inner)
 
@@ -271,12 +271,12 @@ def _deep(value: object, memo: Dict[int, object]) -> object:
 
 
 def _may_change(value: object) -> bool:
-    """Whether a variable of a function is copied: functions, classes and modules of Python stay what they are."""
+    """Return whether a variable of a function is copied: functions, classes and modules of Python are not."""
     return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type))
 
 
 def _with_own_code(function: Any, cells: Mapping[str, object], variables: Mapping[str, object]) -> types.FunctionType:
-    """The function with a code object of its own, and with other values of some variables."""
+    """Return the function with a code object of its own, and with other values of some variables."""
     closure: Optional[Tuple[types.CellType, ...]] = function.__closure__
     if closure is not None and cells:
         names = function.__code__.co_freevars

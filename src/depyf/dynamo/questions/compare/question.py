@@ -6,11 +6,13 @@ import contextlib
 import tempfile
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
+from depyf.answers.bisected import Bisected
 from depyf.answers.compared import BACKEND, DYNAMO, Compared, Culprit, Measured, StageResult
 from depyf.asynchronous import synchronous
 from depyf.dynamo.entries.call_target import Called, called
 from depyf.dynamo.hooks import (
     backends,
+    bisector,
     cache_entries,
     compiled_callables,
     frame_evaluation,
@@ -20,7 +22,6 @@ from depyf.dynamo.hooks import (
 )
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting
-from depyf.dynamo.hooks.safely import describe
 from depyf.dynamo.questions.compare.culprit import Fault, Search
 from depyf.dynamo.questions.compare.fault_report import described, kernels_of, reproducing
 from depyf.dynamo.questions.compare.judging import Judge, is_little
@@ -39,6 +40,7 @@ from depyf.dynamo.questions.compare.stage_runs import (
 from depyf.dynamo.questions.compare.state_snapshot import shared_with
 from depyf.dynamo.questions.compare.wide import Widened, default_type_float64, in_float64
 from depyf.dynamo.scripts.backend import backend_in_script
+from depyf.messages import describe
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +59,7 @@ def compare(
     atol: Optional[float] = None,
     backward: bool = True,
     directory: Optional[str] = None,
+    bisect: bool = False,
     **kwargs: object,
 ) -> Compared:
     """Run ``fn(*args, **kwargs)`` eagerly and compiled, and report whether, where and by how much the results differ.
@@ -66,8 +69,9 @@ def compare(
     (default: Inductor). ``rtol``, ``atol``: relative and absolute tolerance against eager mode, for each element;
     without them a value is wrong when its error against float64 is clearly larger than that of eager mode.
     ``backward``: also compare the gradients of what ``fn`` returns, for everything that requires them. ``directory``:
-    where a script that reproduces the difference is written (default: a new temporary directory). A keyword argument of
-    ``fn`` that has the name of one of these is given with ``functools.partial``.
+    where a script that reproduces the difference is written (default: a new temporary directory). ``bisect``: where
+    results differ, also let PyTorch's bisector find the part of the compiler that makes the difference. A keyword
+    argument of ``fn`` that has the name of one of these is given with ``functools.partial``.
 
     The results, the gradients and what the call writes to are compared. The function, its arguments and the modules
     that it reaches are copied; lists, dicts, sets, objects and tensors that are globals are restored (docs/compare.md
@@ -85,9 +89,10 @@ def compare(
             "depyf.compare can't compile here: torch.compiler.set_stance or torch._dynamo.config.disable is in force. "
             "Call it outside of that"
         )
-    return _Comparison(
+    comparison = _Comparison(
         called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
-    ).answer()
+    )
+    return comparison.answer(bisect=bisect)
 
 
 class _Comparison:
@@ -126,7 +131,7 @@ class _Comparison:
         self._reference: Dict[str, object] = {}
         self._noise: Dict[str, float] = {}
 
-    def answer(self) -> Compared:
+    def answer(self, *, bisect: bool) -> Compared:
         """Run everything that is needed and put the answer together."""
         with random_numbers_kept(), nothing_left_behind() as self._entries, same_random_numbers():
             self._eager = self._in_eager_mode()
@@ -140,6 +145,7 @@ class _Comparison:
                 stage, more, fault = self._first_stage(recorder)
                 stages += more
             culprit = None if fault is None else self._described(fault)
+            bisected = self._bisected(stages) if bisect and stage is not None else None
         if not recorder.compilations and not result.error and not self._target.left_alone:
             self._notes.append("nothing of it was compiled: Dynamo found no graph in it, and it runs as plain Python")
         if not result.values and not result.error:
@@ -151,6 +157,7 @@ class _Comparison:
             stage=stage,
             culprit=culprit,
             notes=tuple(dict.fromkeys(self._notes)),
+            bisected=bisected,
         )
 
     def _run(self, compile_with: Optional[CompileWith], *, wide: bool = False, seed: int = _SEED) -> Dict[str, object]:
@@ -175,7 +182,7 @@ class _Comparison:
             return self._run(None)
 
     def _in_float64(self) -> Dict[str, object]:
-        """The results of a run in float64, none where it can't be made."""
+        """Return the results of a run in float64, empty if it can't be made."""
         try:
             with in_float64(self._narrow()):
                 return self._run(None, wide=True)
@@ -184,7 +191,7 @@ class _Comparison:
             return {}
 
     def _narrow(self) -> torch.dtype:
-        """The floating point type that is computed in."""
+        """Return the floating point type of the computation."""
         import torch
 
         types = [v.dtype for v in self._eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
@@ -252,7 +259,7 @@ class _Comparison:
                     lambda each: compiled_with(each, Widened(self._narrow()), dynamic=self._dynamic, isolate=False),
                     wide=True,
                 )
-        except synchronous():  # then there is nothing to tell rounding by
+        except synchronous():  # then rounding can't be recognized
             return False
         found: Dict[str, float] = {}
         for value in result.wrong:
@@ -286,6 +293,20 @@ class _Comparison:
             before = recorder
         return self._name, results, search.in_backend(last)
 
+    def _bisected(self, results: List[StageResult]) -> Bisected:
+        """Return what PyTorch's bisector finds; what is known of a backend is not run again."""
+        known = {result.backend: result.right for result in results}
+        if all(known.get(name, True) for _, name in (*STAGES, (BACKEND, "inductor"))):
+            return Bisected(message=f"not run: it knows no parts of the backend {self._name}")
+
+        def is_right(name: str, disabled: Optional[str]) -> bool:
+            if disabled is None and name in known:
+                return known[name]
+            backend = self._backend if name == self._name else backends.registered_backend(name, required=True)
+            return self._stage("", name, backend)[0].right
+
+        return bisector.bisect(is_right)
+
     def _described(self, fault: Fault) -> Culprit:
         directory = self._directory or tempfile.mkdtemp(prefix="depyf_compare_")
         script, gaps = None, []
@@ -301,7 +322,7 @@ class _Comparison:
 
 
 def _why_nothing(returned: str) -> str:
-    """Why there was nothing to compare, after a call that returned something of this class."""
+    """Return why there was nothing to compare after a call that returned an object of this class."""
     if "generator" in returned or returned == "coroutine":
         return f"it returns a {returned}, whose code runs when something goes through it: compare what does that"
     what = "it returns nothing" if returned == "NoneType" else f"it returns a {returned} without tensors or numbers"
@@ -309,7 +330,7 @@ def _why_nothing(returned: str) -> str:
 
 
 def backend_of(backend: Any, entered: object) -> Tuple[Backend, str]:
-    """The backend as a callable, and its name."""
+    """Return the backend as a callable, and its name."""
     if backend is None:
         inner = (
             compiled_callables.innermost_backend(getattr(entered, "callback", None)) if entered is not None else None

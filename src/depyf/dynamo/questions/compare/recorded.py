@@ -186,7 +186,7 @@ class Recorder:
 
 
 def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """A graph module with a graph of its own: passes change the graph in place."""
+    """Return a graph module with a graph of its own: passes change the graph in place."""
     from torch import fx
 
     graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))
@@ -202,7 +202,7 @@ def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 def kept(values: Sequence[object]) -> List[object]:
-    """Copies of the tensors among the values, as they are now."""
+    """Return copies of the tensors among the values, as they are now."""
     import torch
 
     with torch.no_grad():

@@ -39,7 +39,7 @@ STAGES: Tuple[Tuple[str, str], ...] = (
 
 
 def backend_itself(backend: object) -> object:
-    """The function that was given to ``torch.compile``, in what that and Dynamo put around it."""
+    """Return the function that was given to ``torch.compile``, without the wrappers of that and of Dynamo."""
     inner = compiled_callables.innermost_backend(backend)
     return getattr(inner, "compiler_fn", inner)
 
@@ -56,7 +56,7 @@ class CompiledCode:
         """The guards of the entries that were there."""
 
     def note(self, original: CodeType, _: CodeType) -> None:
-        """Dynamo's bytecode hook: the entry is not there yet."""
+        """Record transformed code as Dynamo's bytecode hook, before its entry exists."""
         if id(original) in self._seen:
             return
         self._seen[id(original)] = original
@@ -123,13 +123,15 @@ def compiled_with(
     dynamic: Optional[bool],
     isolate: bool,
 ) -> Callable[..., object]:
-    """``torch.compile`` of a private copy."""
+    """Return ``torch.compile`` of a private copy. PyTorch's bisector gives that another backend: hence ``optimize``."""
     import torch
 
     options: Dict[str, Any] = {"backend": recorder, "dynamic": dynamic}
     if isolate and "isolate_recompiles" in inspect.signature(torch.compile).parameters:
         options["isolate_recompiles"] = True
-    compiled: Callable[..., object] = torch.compile(function, **options)
+    optimize = private_names.OPTIMIZE.find()
+    compiled: Callable[..., object]
+    compiled = torch.compile(function, **options) if optimize is None else optimize(**options)(function)
     return compiled
 
 

@@ -1,8 +1,8 @@
-"""What a call changes beyond its arguments, put back afterwards: what the functions that it may come to reach by name.
+"""Restore what a call changes beyond its arguments: the objects that its functions may reach by name.
 
 A private copy has its own arguments, modules and variables of enclosing functions. Lists, counters and objects that are
-globals of the program are shared by functions that know nothing of each other: a copy for one of them would be another
-program. So they stay the same objects, and get back what they held. docs/compare.md says why no forked child is used.
+globals of the program are shared by functions in any part of it: a copy for one of them would be another program. So
+they stay the same objects, and their contents are restored. docs/compare.md has the reason why no forked child is used.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Shared:
             self._todo.append(value)
 
     def _function(self, function: FunctionType, *, own: bool) -> None:
-        """What a function reaches by name; of its ``own``, the private copy has the tensors and what it encloses."""
+        """Add what a function reaches by name; its ``own`` tensors and enclosed variables are in the private copy."""
         self._seen[id(function)] = function
         self._add(getattr(function, "__wrapped__", None))
         if _is_librarys(function.__code__.co_filename):
@@ -102,7 +102,7 @@ class Shared:
                     self._add(cell.cell_contents)
 
     def _module(self, module: ModuleType, names: Set[str]) -> None:
-        """What is reached as ``module.name``, of a module of the user's."""
+        """Add what is reached as ``module.name`` of a module of the user's."""
         namespace = namespace_of(module)
         if _is_users(str(namespace.get("__name__", ""))):
             for name in names & set(namespace):
@@ -110,7 +110,7 @@ class Shared:
                 self._undo.append(_binding(namespace, name))
 
     def _classes(self, value: object) -> None:
-        """The classes of a value that is copied, whose methods reach what they name."""
+        """Add the classes of a value that is copied: their methods reach what they name."""
         if isinstance(value, FunctionType):
             self._add(value)
         elif isinstance(value, MethodType):
@@ -164,7 +164,7 @@ class Shared:
             self._add(base)
 
     def _object(self, value: object) -> None:
-        """An object of a class of the user's, or one that torch knows to hold tensors."""
+        """Add an object of a class of the user's, or of a class that torch registers as holding tensors."""
         inside = getattr(value, "__dict__", None)
         if isinstance(inside, dict) and (_is_users(type(value).__module__) or isinstance(value, self._kept)):
             self._add(inside)
@@ -190,7 +190,7 @@ class Shared:
 
 
 def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -> Shared:
-    """What a call of ``target`` shares with the program; ``notes`` lists what can't be restored."""
+    """Return what a call of ``target`` shares with the program; ``notes`` lists what can't be restored."""
     shared = Shared(target, arguments)
     if not shared.complete:
         notes.append("not all globals of the program were examined: changes of the call there may remain")
@@ -198,9 +198,8 @@ def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -
 
 
 def _functions_of(target: Called) -> Tuple[List[FunctionType], List[FunctionType]]:
-    """The functions that a private copy has with what they enclose, and those that it shares with the program: methods
-    and wrappers have only their code copied.
-    """
+    """Return the functions that a private copy has with what they enclose, and those that it shares with the program.
+    Methods and wrappers have only their code copied."""
     copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]
     others = [getattr(each, "__func__", each) for each in (target.inner, target.frame, *target.wrappers)]
     shared = [each for each in others if isinstance(each, FunctionType) and not any(each is own for own in copied)]
@@ -208,7 +207,7 @@ def _functions_of(target: Called) -> Tuple[List[FunctionType], List[FunctionType
 
 
 def _is_users(module: str) -> bool:
-    """Whether a module of this name is the user's own; that of a notebook has no file."""
+    """Return whether a module of this name is the user's own; that of a notebook has no file."""
     file = file_of(loaded_namespace(module))
     return module == "__main__" or (file is not None and not _is_librarys(file))
 

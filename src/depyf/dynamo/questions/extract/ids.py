@@ -32,7 +32,7 @@ class Compiled:
 
 
 def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -> List[Optional[Compiled]]:
-    """Which of the ``known`` compiled functions each compilation made once more; None where it is none of them."""
+    """Return which of the ``known`` compiled functions each compilation made again, ``None`` for none of them."""
     found: List[Optional[Compiled]] = []
     for compilation in compilations:
         of_code = [each for each in known if each.place == compilation.place and each not in found]
@@ -44,7 +44,7 @@ def known_ones(compilations: Sequence[Compilation], known: Sequence[Compiled]) -
 
 
 def _shown(module: Optional[torch.fx.GraphModule]) -> Tuple[object, ...]:
-    """What distinguishes graphs of one code object: operations, and the sizes and types of inputs."""
+    """Return what distinguishes graphs of one code object: operations, and the sizes and types of inputs."""
     if module is None:
         return ()
     inputs = [node.meta.get("example_value", node.meta.get("val")) for node in placeholders(module.graph)]
@@ -56,7 +56,7 @@ def _shown(module: Optional[torch.fx.GraphModule]) -> Tuple[object, ...]:
 
 
 def _numbered(symbol: str, symbols: List[str]) -> str:
-    """Symbols have other numbers each time."""
+    """Return the name of a symbol by its order: torch numbers symbols differently each time."""
     if symbol not in symbols:
         symbols.append(symbol)
     return f"s_{symbols.index(symbol)}"

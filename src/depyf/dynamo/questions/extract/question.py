@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from typing import Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from depyf import file_names
+from depyf.answers.bisected import Bisected
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
 from depyf.dynamo.entries.call_target import called
-from depyf.dynamo.hooks import torch_names, torch_settings
+from depyf.dynamo.hooks import bisector, torch_names, torch_settings
 from depyf.dynamo.questions.compare.locate import without_views
 from depyf.dynamo.questions.compare.question import backend_of
 from depyf.dynamo.questions.extract.sources import Source, fake_inputs, held, run_of
@@ -22,10 +23,14 @@ from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_sc
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.lazy_pattern import re_compile
 from depyf.regular_files import read_text
+from depyf.torch_trace.log_file import find_logs
 from depyf.torch_trace.stages import NamedStage, Stage
 
-_PATIENCE = 600
-"""Seconds that a script may take when it is checked."""
+_PATIENCE, _PATIENCE_OF_BISECTOR = 600, 6000
+"""Seconds that a script may take when it is checked, and that PyTorch's bisector may take with it."""
+
+STOPPED = f"it was stopped after {_PATIENCE} seconds"
+"""The output of a script that did not end."""
 
 _COMPILE_ID = re_compile(r"!?\d+/\d+.*")
 
@@ -44,6 +49,7 @@ def extract(
     path: Optional[str] = None,
     values: bool = True,
     check: bool = True,
+    bisect: bool = False,
     **kwargs: object,
 ) -> Extracted:
     """Write one graph of ``compiled`` as a standalone script, and run the script to check it. ``compiled``: what
@@ -53,7 +59,8 @@ def extract(
     A stage alone, or nothing, is enough where it identifies one graph. ``args``, ``kwargs``: ``compiled`` is called on
     copies of them, and the inputs of the graph in that call are saved beside the script if ``values`` is true; without
     them the script generates values. ``path``: of the script (default: ``<graph>.py`` in the working directory).
-    ``check``: run the script in a process of its own.
+    ``check``: run the script in a process of its own. ``bisect``: if it fails there, let PyTorch's bisector find the
+    part of the compiler that makes it fail, which runs it some twenty times.
 
     Raises ``LookupError``, which lists the graphs that exist, if ``graph_id`` matches none or several of them, and
     ``TypeError`` for objects that can't be called or copied.
@@ -61,7 +68,7 @@ def extract(
     torch_names.require_torch("extract")
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
     if isinstance(directory, (str, os.PathLike)):
-        return extract_file(os.fspath(directory), graph_id, path=path, check=check)
+        return extract_file(os.fspath(directory), graph_id, path=path, check=check, bisect=bisect)
     found = called(compiled, "extract")
     graph_id = normalized(graph_id) if isinstance(graph_id, str) else graph_id
     if args or kwargs:
@@ -79,21 +86,36 @@ def extract(
     named = backend_in_script(backend, name)
     script = write(source, path or f"{source.name}.py", named.name, values=values)
     gaps = [f"not in the script: {gap}" for gap in (named.gap, *torch_settings.settings_no_script_has()) if gap]
-    return checked(source.name, script, (*source.notes, *gaps), check=check)
+    return checked(source.name, script, (*source.notes, *gaps), check=check, bisect=bisect)
 
 
-def extract_file(directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True) -> Extracted:
+def extract_file(
+    directory: str, graph_id: GraphId, *, path: Optional[str] = None, check: bool = True, bisect: bool = False
+) -> Extracted:
     """Write one graph of a dump directory as a script, from its text alone; ``graph_id`` may be a file's name, too."""
+    _refuse_logs(directory)
     graph_id = id_in_dump(directory, graph_id) if isinstance(graph_id, str) else graph_id
     sources = _files(directory)
     source = chosen(sources, graph_id, had_arguments=False)
     name = _name(source, sources)
     script = write(source, path or f"{name}.py", "inductor", values=False)
-    return checked(name, script, source.notes, check=check)
+    return checked(name, script, source.notes, check=check, bisect=bisect)
+
+
+def _refuse_logs(path: str) -> None:
+    """Raise ``LookupError`` for a log of PyTorch's trace, and a directory that has nothing but logs."""
+    logs = find_logs(path)
+    if logs and not any(map(file_names.graph_in, os.listdir(path) if os.path.isdir(path) else ())):
+        raise LookupError(
+            f"{logs[0]} is a log of PyTorch's trace, and graphs are extracted from dump directories: run the program "
+            "again with `depyf run -o DIR`, or with DEPYF_DUMP=DIR set, and extract from DIR"
+        )
+    if os.path.isfile(path):
+        raise LookupError(f"{path} is a file, and graphs are extracted from dump directories")
 
 
 def _files(directory: str) -> List[Source]:
-    """The graph files of a dump: also those of stages that passes and backends have named."""
+    """Return the graph files of a dump, including those of named stages (of passes and backends)."""
     sources = []
     stages = {stage.value: stage for stage in Stage}
     for name in sorted(os.listdir(directory)):
@@ -165,7 +187,7 @@ def _name(source: Source, among: Sequence[Source]) -> str:
 
 
 def _is_of(function: str, compile_id: Optional[str], graph_id: GraphId) -> bool:
-    """Whether a graph of this compiled function is asked for, at whatever stage."""
+    """Return whether a graph of this compiled function is asked for, at any stage."""
     if isinstance(graph_id, int):
         return compiled_fn_number(function) == graph_id
     named = str(graph_id).partition(".")[0]
@@ -212,7 +234,7 @@ def write(source: Source, path: str, backend: str, *, values: bool) -> Script:
 
 
 def surroundings() -> Tuple[str, ...]:
-    """The context managers that a graph of Dynamo's is run in here, as expressions."""
+    """Return the context managers that a graph of Dynamo is run in here, as expressions."""
     import torch
 
     found = [] if torch.is_grad_enabled() else ["torch.no_grad()"]
@@ -224,7 +246,7 @@ def surroundings() -> Tuple[str, ...]:
 
 
 def _autocast_on(device: str) -> object:
-    """The type that autocast computes in on this type of device now; None where it is off."""
+    """Return the type of autocast for this type of device now, ``None`` if it is off."""
     import torch
 
     if hasattr(torch, "get_autocast_dtype"):
@@ -234,15 +256,23 @@ def _autocast_on(device: str) -> object:
     return torch.get_autocast_gpu_dtype() if torch.is_autocast_enabled() else None
 
 
-def checked(name: str, script: Script, notes: Sequence[str], *, check: bool) -> Extracted:
+def checked(name: str, script: Script, notes: Sequence[str], *, check: bool, bisect: bool = False) -> Extracted:
     """Return the result, after running the script if requested."""
     runs, output = run_script(script.path) if check else (None, "")
-    return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes))
+    bisected = None
+    if bisect and output == STOPPED:
+        bisected = Bisected(message="not run: the script does not end")
+    elif bisect and runs is False:
+        bisected = bisector.bisect_script(script.path, _environment(), _PATIENCE_OF_BISECTOR)
+    return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes), bisected)
+
+
+def _environment() -> Dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
 
 
 def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
     """Run a script in another process; return whether it succeeded, and its output."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
     try:
         done = subprocess.run(
             [sys.executable, path, *arguments],
@@ -250,8 +280,8 @@ def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=_PATIENCE,
-            env=environment,
+            env=_environment(),
         )
     except subprocess.TimeoutExpired:
-        return False, f"it was stopped after {_PATIENCE} seconds"
+        return False, STOPPED
     return done.returncode == 0, done.stdout

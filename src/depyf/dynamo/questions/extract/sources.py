@@ -73,7 +73,8 @@ class Source:
 
 
 def compiled_functions(target: Called) -> List[Compiled]:
-    """All ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their numbers."""
+    """Return all ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their
+    numbers."""
     found: Dict[str, Compiled] = {}
     todo, seen = [target.code], set()
     while todo:
@@ -116,7 +117,7 @@ def held(target: Called) -> List[Source]:
 
 
 def fake_inputs(module: torch.fx.GraphModule) -> List[object]:
-    """What the inputs of the graph were while it was traced: fake tensors, sizes."""
+    """Return the inputs of the graph while it was traced: fake tensors, sizes."""
     return [node.meta.get("val", node.meta.get("example_value")) for node in placeholders(module.graph)]
 
 
@@ -125,7 +126,7 @@ def _has_values(module: torch.fx.GraphModule) -> bool:
 
 
 def _made_again(compiled: Compiled, captured: torch.fx.GraphModule) -> Iterator[Source]:
-    """The graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
+    """Yield the graphs that AOTAutograd makes of a captured one, with Inductor's decompositions and made-up inputs."""
     backend = backends.registered_backend("aot_eager_decomp_partition")
     if backend is None:
         return
@@ -212,7 +213,7 @@ def _recorded(
 
 
 def _sources(compilations: Sequence[Compilation], names: Sequence[Optional[Compiled]]) -> Iterator[Source]:
-    """The graphs that were called, as those of the cache entries; others have numbers in their order."""
+    """Yield the graphs that were called, numbered as those of the cache entries; others by their order."""
     for number, (compilation, known) in enumerate(zip(compilations, names)):
         function = f"graph_{number}" if known is None else known.name
         compile_id = None if known is None else known.compile_id

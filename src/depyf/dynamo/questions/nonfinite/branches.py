@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from depyf.dynamo.observe import graph_facts
@@ -10,13 +9,14 @@ from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.nonfinite.origin import follow
 from depyf.dynamo.questions.nonfinite.verdict import Verdict, judge
+from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
 
 
 def inside_branch(call: GraphCall, node: torch.fx.Node, args: Sequence[Any]) -> Optional[Verdict]:
-    """What in the branch made the value that the node made, a ``torch.cond`` with these arguments; None for others."""
+    """Return the cause inside the branch if the node is a ``torch.cond`` with these arguments, else ``None``."""
     if str(node.target) != "cond" or len(args) != 4:
         return None
     condition, if_true, if_false, operands = args

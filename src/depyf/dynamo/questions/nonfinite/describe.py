@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
 from depyf.asynchronous import synchronous
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks.pytree import tensors
-from depyf.dynamo.hooks.safely import describe as describe_error
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import Bad, facts
 from depyf.dynamo.observe.node_words import (
@@ -29,6 +27,8 @@ from depyf.dynamo.questions.nonfinite.origin import Chain, capture, is_written_d
 from depyf.dynamo.questions.nonfinite.verdict import Verdict
 from depyf.dynamo.scripts.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.scripts.whole import Script
+from depyf.messages import describe as describe_error
+from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +53,7 @@ class Describer:
         self._last = graph
 
     def describe(self, shown_in: GraphCall, verdict: Verdict) -> NonFinite:
-        """``shown_in`` is the call whose result was not finite."""
+        """Return the finding; ``shown_in`` is the call whose result was not finite."""
         call, node = verdict.call, verdict.node
         if verdict.entered:
             return self._entered(call, verdict)
@@ -85,7 +85,8 @@ class Describer:
         return self._saved(found, lambda directory, report: write_replay(directory, node, args, kwargs, report))
 
     def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
-        """A result that is bad only in the compiled code; or, with an error, one whose graph can't be replayed."""
+        """Return the finding for a result that is bad only in the compiled code, or, with an error, that can't be
+        replayed."""
         from torch import fx
 
         kind, number = place
@@ -120,7 +121,7 @@ class Describer:
         return self._saved(found, lambda directory, report: write_graph_replay(directory, call, report))
 
     def born(self, birth: Birth, notes: Tuple[str, ...] = (), steps: Tuple[Step, ...] = ()) -> NonFinite:
-        """A bad value from an operation outside of compiled graphs."""
+        """Return the finding for an operation outside of compiled graphs."""
         found = NonFinite(
             kind=birth.kind,
             source=EAGER,
@@ -184,7 +185,7 @@ class Describer:
         return (f"made after {last} and before this graph, by code that is not compiled (eager=True finds where)",)
 
     def _source(self, call: GraphCall, node: torch.fx.Node) -> Step:
-        """Where an Inf (or a NaN that the forward hid) comes from."""
+        """Return the origin of an Inf, or of a NaN that the forward hid."""
         from torch import fx
 
         if node.op != "placeholder":
@@ -202,7 +203,7 @@ class Describer:
         return self._forwards.get((call.graph.compile_id, call.graph.function)) if call.graph.backward else None
 
     def _name(self, call: GraphCall, node: torch.fx.Node) -> str:
-        """The user's name of an input of a graph; the node's where there is none."""
+        """Return the user's name of an input of a graph, the node's name if there is none."""
         forward = self._forward(call)
         graph = call.graph if forward is None else forward
         searched = node if forward is None else by_name(forward.graph).get(node.name)
@@ -229,7 +230,7 @@ class Describer:
         return found
 
     def _saved(self, found: NonFinite, write: Optional[Callable[[str, NonFinite], Script]] = None) -> NonFinite:
-        """What was found with its directory: the words as a file, and the script that ``write`` writes there."""
+        """Return the finding with its directory: the words as a file, and the script that ``write`` writes there."""
         try:
             found = replace(found, directory=_new_directory(self._directory))
             if write is not None:
@@ -249,13 +250,13 @@ class Describer:
 
 
 def _becomes_nan(verdict: Verdict) -> List[Step]:
-    """Where the Inf of a verdict becomes NaN, if it does."""
+    """Return the steps at which the Inf of a verdict becomes NaN."""
     node = verdict.becomes_nan
     return [] if node is None else [Step("it becomes NaN", operation_of(node), line_of(node))]
 
 
 def _in_module(node: torch.fx.Node) -> str:
-    """The name of a value with the module that computes it."""
+    """Return the name of a value with the module that computes it."""
     module = module_of(node)
     return f"{value_name(node)} in {module}" if module else value_name(node)
 
@@ -266,7 +267,7 @@ def _facts_of(name: str, value: object) -> Optional[TensorFacts]:
 
 
 def _new_directory(parent: str) -> str:
-    """A new directory ``nonfinite_<n>``, also when other processes make some at the same time."""
+    """Return a new directory ``nonfinite_<n>``, also when other processes make some at the same time."""
     number = 0
     while True:
         path = os.path.join(parent, f"nonfinite_{number}")

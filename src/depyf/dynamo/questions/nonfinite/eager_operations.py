@@ -74,7 +74,7 @@ class EagerOperations:
         self._mode.__enter__()
 
     def is_here(self) -> bool:
-        """Whether the operations of this thread are looked at."""
+        """Return whether the operations of this thread are checked."""
         return threading.get_ident() == self._thread
 
     def stop(self) -> None:
@@ -110,7 +110,8 @@ class EagerOperations:
         bad_before: List[torch.Tensor],
         result: object,
     ) -> None:
-        """``taken`` are tensors that it only reads, ``bad_before`` those that it has written to and that were bad."""
+        """Check the result of an operator. ``taken`` are tensors that it only reads, ``bad_before`` those that it has
+        written to and that were bad."""
         if self.enough:
             return
         self.looked_at += 1
@@ -195,8 +196,8 @@ def _mode_class() -> type:
             self._look = look
 
         # In C: torch calls them while it enters the mode, and a signal handler may raise where Python runs.
-        is_infra_mode = functools.partial(bool, True)  # else Dynamo compiles nothing
-        ignore_compile_internals = functools.partial(bool, True)
+        is_infra_mode = staticmethod(functools.partial(bool, True))  # else Dynamo compiles nothing
+        ignore_compile_internals = staticmethod(functools.partial(bool, True))
 
         def __torch_dispatch__(
             self,
@@ -219,7 +220,7 @@ def _mode_class() -> type:
 
 
 def _written(operator: object, args: Sequence[object], kwargs: Mapping[str, object]) -> List[torch.Tensor]:
-    """The tensors that the operator writes to."""
+    """Return the tensors that the operator writes to."""
     schema = private_names.SCHEMA.of(operator)
     if schema is None or not schema.is_mutable:
         return []

@@ -29,10 +29,8 @@ _FILLS = ("full", "fill", "where", "scalar_tensor", "constant_pad", "tensor", "l
 
 @dataclass
 class Chain:
-    """The nodes on the way to a bad result, and for each what it passes on. ``made`` are those that made one.
-
-    ``bad`` counts the values that are not finite for every node of the graph that has some.
-    """
+    """The nodes on the paths to a bad result, and for each what it passes on. ``made`` are those that made one. ``bad``
+    counts the values that are not finite for every node of the graph that has some."""
 
     order: Dict[torch.fx.Node, int]
     bad: Dict[torch.fx.Node, Bad]
@@ -45,11 +43,11 @@ class Chain:
         return sorted(self.causes, key=self.order.__getitem__)
 
     def becomes_nan(self) -> List[torch.fx.Node]:
-        """The nodes that produce NaN without a NaN input."""
+        """Return the nodes that produce NaN without a NaN input."""
         return [n for n in self.nodes if self.bad[n].nans and not any(self.bad[c].nans for c in self.causes[n])]
 
     def sources_of(self, node: torch.fx.Node) -> List[torch.fx.Node]:
-        """The start of the node's inputs: the first nodes of the chains that end in it."""
+        """Return the first nodes of the chains that end in the node's inputs."""
         found, todo, seen = [], list(self.causes[node]), set()
         while todo:
             each = todo.pop()
@@ -63,7 +61,8 @@ class Chain:
 
 
 def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> Optional[Chain]:
-    """The chain to these outputs, and to these inputs that the graph writes to; None if the replay's are finite."""
+    """Return the chain to these outputs, and to these inputs that the graph writes to, ``None`` if the replay's are
+    finite."""
     from torch import fx
 
     replay = Replay(call)
@@ -108,25 +107,25 @@ def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> O
 
 
 def is_written_down(node: torch.fx.Node) -> bool:
-    """Whether the node puts a value that is not finite, which the user wrote, into a tensor: as for a mask."""
+    """Return whether the node writes a non-finite constant of the user's into a tensor, as for a mask."""
     if node.op == "get_attr":
         return True
     return is_written_down_by(node.target, (node.args, node.kwargs))
 
 
 def is_written_down_by(operator: object, arguments: object) -> bool:
-    """The same of an operator with its arguments."""
+    """Return whether an operator with these arguments does."""
     name = str(getattr(operator, "__name__", operator))
     return any(part in name for part in _FILLS) and has_infinite(arguments)
 
 
 def has_infinite(arguments: object) -> bool:
-    """Whether one of these arguments is a number that is not finite: the user wrote it."""
+    """Return whether one of these arguments is a number that is not finite: the user wrote it."""
     return any(each - each != 0 for each in leaves(arguments) if isinstance(each, float))
 
 
 def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], Dict[str, object], object]:
-    """The arguments of the node as they are before it runs, and what it gives."""
+    """Return the arguments of the node before it runs, and its result."""
     import torch
     from torch.fx.node import map_arg
 

@@ -94,7 +94,7 @@ class FindNonFinite(HookedContext[object]):
 
     @safely("looking for values that are not finite")
     def _report_what_is_left(self) -> None:
-        """What eager code has made that came into no graph, and is still there."""
+        """Report non-finite values of eager code that entered no graph and still exist."""
         birth = None if self._eager is None or self.found else next(self._eager.living(), None)
         if birth is not None:
             notes = ["no compiled graph has seen it; it is there at the end"]
@@ -178,7 +178,8 @@ class FindNonFinite(HookedContext[object]):
         return self._describer.result(call, place, counted, error)
 
     def _is_computed(self, call: GraphCall, number: int) -> bool:
-        """Whether an operation outside of compiled graphs has made this input, and nobody wrote its Inf down."""
+        """Return whether an operation outside of compiled graphs made this input, and its Inf is not written in the
+        program."""
         birth = None if self._eager is None else self._eager.birth_of(call.given(number))
         return birth is not None and not birth.written_down
 
@@ -190,7 +191,7 @@ class FindNonFinite(HookedContext[object]):
 
 
 def _has_backward_elsewhere(call: GraphCall) -> bool:
-    """Whether autograd runs the backward of this call operation by operation."""
+    """Return whether autograd runs the backward of this call operation by operation."""
     return call.graph.level == DYNAMO and any(getattr(each, "requires_grad", False) for each in call.outputs)
 
 

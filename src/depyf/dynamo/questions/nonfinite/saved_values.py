@@ -7,14 +7,13 @@ are mostly alive anyway, not the saved values.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING, Deque, Dict, Optional, Tuple
 
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
 from depyf.dynamo.questions.nonfinite.origin import follow
 from depyf.dynamo.questions.nonfinite.verdict import Verdict, judge
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +32,7 @@ class _Forward:
 
 
 class SavedValues:
-    """The calls of forward graphs that wait for their backward."""
+    """The calls of forward graphs whose backward has not run yet."""
 
     def __init__(self) -> None:
         self._forwards: Dict[_Key, Deque[_Forward]] = {}
@@ -63,7 +62,7 @@ class SavedValues:
         return None if chain is None else judge(forward.call, chain)
 
     def _forward_of(self, call: GraphCall) -> Optional[_Forward]:
-        """The forward that saved what this backward was given."""
+        """Return the forward that saved the inputs of this backward, ``None`` if none did."""
         given = set(map(_address, call.inputs)) - {0}
         for forward in reversed(self._forwards.get(_key(call.graph), ())):
             saved = set(forward.addresses[len(forward.call.graph.results) :]) - {0}

@@ -21,11 +21,9 @@ _STATE = re_compile(r"_(?:parameters|buffers)\[")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The node to report, and its call: for a backward it may be the forward, which saved the value.
-
-    ``entered`` says that the node is an input of the graph. ``source`` is where an Inf comes from that became NaN in
-    ``node``; ``becomes_nan`` is where an Inf of ``node`` did.
-    """
+    """The node to report, and its call: for a backward it may be the forward, which saved the value. ``entered`` is
+    whether the node is an input of the graph. ``source`` is the origin of an Inf that became NaN in ``node``;
+    ``becomes_nan`` is where an Inf of ``node`` did."""
 
     call: GraphCall
     node: torch.fx.Node
@@ -84,7 +82,7 @@ def _first_user(call: GraphCall, chain: Chain, node: torch.fx.Node) -> Verdict:
 
 
 def _after(chain: Chain, node: torch.fx.Node, nans: Sequence[torch.fx.Node]) -> Optional[torch.fx.Node]:
-    """Where the Inf of ``node`` becomes NaN."""
+    """Return the node at which the Inf of ``node`` becomes NaN."""
     if chain.bad[node].nans:
         return None
     return next((each for each in nans if each is not node and node in chain.sources_of(each)), None)

@@ -62,7 +62,7 @@ class CapturedGraphs:
             safely("beginning to probe")(install)()
 
     def observed(self, module: torch.fx.GraphModule, backend: str, compiled: object) -> object:
-        """What Dynamo calls instead of ``compiled``."""
+        """Return the callable that Dynamo calls instead of ``compiled``."""
         captured = self._capture(module, backend)
         if not callable(compiled):
             return compiled
@@ -100,7 +100,7 @@ class CapturedGraphs:
 
 
 def _counted(tally: Tally, compiled: Callable[..., object]) -> Callable[..., object]:
-    """A graph without queries: only its runs are counted."""
+    """Return a graph without queries: only its runs are counted."""
 
     def run(*arguments: object) -> object:
         tally.graph_runs()
@@ -130,7 +130,7 @@ _RANDOM = ("rand", "dropout", "bernoulli", "normal", "multinomial", "exponential
 
 
 def draws(node: torch.fx.Node, attribute: Callable[[str], object]) -> bool:
-    """Whether a node of Dynamo's graph draws random numbers, by its name; ``attribute`` is what nodes refer to."""
+    """Return whether a node of Dynamo's graph draws random numbers, by its name; ``attribute`` resolves names."""
     if node.op == "call_module":
         return _module_draws(attribute(str(node.target)))
     if any(_graph_draws(attribute(str(each.target))) for each in node.all_input_nodes if each.op == "get_attr"):
@@ -151,7 +151,7 @@ def _graph_draws(module: object) -> bool:
 
 
 def _module_draws(module: object) -> bool:
-    """Whether a module that a node calls draws: older versions of PyTorch have those of torch.nn as one node."""
+    """Return whether a module that a node calls draws: older versions of PyTorch have those of torch.nn as one node."""
     name = type(module).__name__.lower()
     if "dropout" in name:
         return bool(getattr(module, "training", False) and getattr(module, "p", 0))
@@ -159,7 +159,7 @@ def _module_draws(module: object) -> bool:
 
 
 def _is_on(node: torch.fx.Node) -> bool:
-    """Whether a call of dropout drops something: not where ``training`` is false."""
+    """Return whether a call of dropout drops values: not where ``training`` is false."""
     training = node.kwargs.get("training", node.args[2] if len(node.args) > 2 else True)
     chance = node.kwargs.get("p", node.args[1] if len(node.args) > 1 else 0.5)
     return training is not False and bool(chance != 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
@@ -20,7 +20,7 @@ from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
 from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.quick_dataclass import dataclass, replace
 from depyf.torch_trace.resume_names import function_name
 
 if TYPE_CHECKING:
@@ -97,10 +97,8 @@ _here = _Here()
 
 
 def bindings_so_far(graph: torch.fx.Graph, inputs: Mapping[str, str]) -> Tuple[Binding, ...]:
-    """What has been bound in the frame that this thread traces, in order.
-
-    ``graph`` is what was traced, ``inputs`` are what the user calls its inputs (in Dynamo's terms), by their nodes.
-    """
+    """Return the bindings so far in the frame that this thread traces, in order. ``graph`` is the traced graph,
+    ``inputs`` are the user's names of its inputs (in Dynamo's terms), by their nodes."""
     bound = [
         _as_it_is_now(each.binding, value, each.after, graph)
         for each in list(_here.tracing.bindings)
@@ -111,7 +109,7 @@ def bindings_so_far(graph: torch.fx.Graph, inputs: Mapping[str, str]) -> Tuple[B
 
 
 def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Binding]:
-    """The inputs that no variable is bound to: parameters, buffers, globals."""
+    """Yield the inputs that no variable is bound to: parameters, buffers, globals."""
     code = frames.code_being_compiled()
     for node, source in inputs.items():
         match = _INPUT.match(as_written(source))
@@ -138,7 +136,7 @@ def _as_it_is_now(binding: Binding, value: _Value, after: Optional[torch.fx.Node
 
 
 def _read_meanwhile(value: _Value) -> Iterator[_Value]:
-    """The value itself, or what it has turned out to be."""
+    """Yield the value itself, or its realized value."""
     if value.unread is not None and value.unread.is_realized():
         yield from _values(value.unread, value.part)
     else:
@@ -146,7 +144,7 @@ def _read_meanwhile(value: _Value) -> Iterator[_Value]:
 
 
 def _name_of_remaining(node: Optional[torch.fx.Node]) -> Optional[str]:
-    """The name of this node, or of the last one before it that is still in the graph."""
+    """Return the name of this node, or of the last one before it that is still in the graph."""
     while node is not None and private_names.ERASED.of(node):
         node = node.prev
     return None if node is None or node.op == "root" else str(node.name)
@@ -246,7 +244,7 @@ def _line(translator: Translator, instruction: TranslatedInstruction) -> int:
 
 
 def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
-    """The tensors in a value of Dynamo's."""
+    """Yield the tensors in a variable of Dynamo."""
     if value is None or (hasattr(value, "is_realized") and not value.is_realized()):
         yield _Value(None, part, "something that the traced code has not looked at", value)
         return
@@ -276,7 +274,7 @@ def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
 
 
 def _read(value: object, attribute: str) -> object:
-    """An attribute of an object of Dynamo's; some are properties that raise."""
+    """Return an attribute of an object of Dynamo; some are properties that raise."""
     try:
         return getattr(value, attribute, None)
     except NotImplementedError:

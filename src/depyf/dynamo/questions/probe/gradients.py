@@ -52,7 +52,7 @@ def _pass_on(arrived: Callable[[object, object], object], result: object, gradie
 
 
 def _run_with_gradients(call: GraphCall, names: Set[str]) -> Tuple[Dict[str, torch.Tensor], List[Any]]:
-    """The values of these nodes and the results, with their history."""
+    """Return the values of these nodes and the results, with their autograd history."""
     import torch
     from torch import fx
 
@@ -80,7 +80,7 @@ def _run_with_gradients(call: GraphCall, names: Set[str]) -> Tuple[Dict[str, tor
 
 
 def _with_history(call: GraphCall, number: int, value: object) -> object:
-    """The input of a call as one that has a gradient, if it had, and that may be written to."""
+    """Return the input of a call with a gradient, if it had one, as a tensor that may be written to."""
     import torch
 
     if not isinstance(value, torch.Tensor):

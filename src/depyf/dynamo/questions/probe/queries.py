@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 _QUALIFIED = is_qualified(re.compile.__code__)
-"""Whether code objects know more than the plain name of their function: from Python 3.11 on."""
+"""Whether code objects have more than the plain name of their function: from Python 3.11 on."""
 
 _LINE = re_compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
 
@@ -80,7 +80,7 @@ def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.
 
 
 def problem(query: Query, bindings: Iterable[Binding], lines: Set[Tuple[str, int]]) -> str:
-    """Explain why nothing matches a query, with similar names."""
+    """Return why nothing matches a query, with similar names."""
     bindings = list(bindings)
     bound = list(dict.fromkeys(each for each in bindings if query.matches(each)))
     if bound:
@@ -108,7 +108,7 @@ def _why_not(binding: Binding) -> str:
 
 
 def lines_of(graph: torch.fx.Graph) -> Set[Tuple[str, int]]:
-    """The lines (with their files) that compute something in this graph: all frames of each stack."""
+    """Return the lines (with their files) that compute something in this graph: all frames of each stack."""
     found: Set[Tuple[str, int]] = set()
     for node in graph.nodes:
         stack = node.meta.get("stack_trace")
@@ -143,7 +143,7 @@ def _unnamed(node: torch.fx.Node, query: Query) -> Binding:
 
 
 def _is_file(path: str, asked: str) -> bool:
-    """Whether ``asked`` (a path, or the end of one) names this file. An empty one names all of the user's."""
+    """Return whether ``asked`` (a path, or the end of one) names this file. An empty one names all of the user's."""
     if not asked:
         package = os.path.dirname(str(torch_names.module("torch").__file__)) + os.sep
         return not path.startswith(package)
@@ -152,7 +152,7 @@ def _is_file(path: str, asked: str) -> bool:
 
 
 def _is_end(function: str, asked: str) -> bool:
-    """Whether ``asked`` is the end of a qualified name: ``forward`` and ``Model.forward`` of ``Model.forward``."""
+    """Return whether ``asked`` is the end of a qualified name: ``Model.forward`` ends in ``forward``."""
     if not asked:
         return True
     parts, wanted = [part for part in function.split(".") if part != "<locals>"], asked.split(".")

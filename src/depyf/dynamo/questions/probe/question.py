@@ -6,7 +6,6 @@ there.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Union
 
 from depyf.answers.happening import shortened
@@ -29,6 +28,7 @@ from depyf.dynamo.questions.probe.backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.questions.probe.bindings import ELSEWHERE, Binding
 from depyf.dynamo.questions.probe.gradients import follow_gradients
 from depyf.dynamo.questions.probe.queries import Found, Query, answers, lines_of, problem, query_of
+from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +100,7 @@ class Probe(HookedContext[object]):
         return list(self._found[str(asked)])
 
     def keys(self) -> List[str]:
-        """What was asked for."""
+        """Return the queries."""
         return list(self._found)
 
     @property
@@ -129,7 +129,7 @@ class Probe(HookedContext[object]):
         )
 
     def _unseen(self) -> Iterator[str]:
-        """What else has that name, where something was recorded."""
+        """Yield where else the name of a query with results is bound, in code that is not observed."""
         for query in self._queries:
             for each in self._bindings if self._found[query.asked] else ():
                 if each.constant == ELSEWHERE and query.matches(each):
@@ -154,7 +154,7 @@ class Probe(HookedContext[object]):
         return bool(found)
 
     def _was_bound_before(self, binding: Binding) -> bool:
-        """Whether a resume function is given what another graph has recorded already."""
+        """Return whether a resume function receives a value that another graph has recorded already."""
         place = (binding.function, binding.name, binding.part)
         return binding.carried and any(
             (each.function, each.name, each.part) == place for each in self._bindings if each.node is not None
@@ -174,7 +174,7 @@ class Probe(HookedContext[object]):
         moments: Dict[str, List[int]] = {}
         nodes = list(captured.graph.module.graph.nodes)
         order = {node.name: at for at, node in enumerate(nodes)}
-        for at, each in enumerate(wanted):  # an input may have been looked at only later on
+        for at, each in enumerate(wanted):  # an input may have been read only later
             moment = max(each.node, each.binding.after or each.node, key=lambda name: order.get(name, -1))
             moments.setdefault(moment, []).append(at)
         last = next(node for node in reversed(nodes) if node.name in names or node.name in moments)
@@ -189,7 +189,7 @@ class Probe(HookedContext[object]):
 
         try:
             Replay(call).run(look, until=last)
-        except synchronous() as error:  # what needs a device or a state that is gone
+        except synchronous() as error:  # it needs a device or a state that no longer exists
             self._failed.setdefault(f"{captured.graph.function} could not be run once more: {error}")
         for at, each in enumerate(wanted):
             source = REPLAYED
@@ -271,13 +271,13 @@ def _outputs(graph: torch.fx.Graph) -> Iterable[Tuple[int, Any]]:
 
 
 def _line(binding: Binding, node: torch.fx.Node) -> Line:
-    """Where it was bound; of what was there, where it is used first."""
+    """Return the line of the binding; for an input, that of its first use."""
     used = None if binding.line else next(filter(None, map(line_of, node.users)), None)
     return used or Line(binding.filename, binding.line, source_line(binding.filename, binding.line))
 
 
 def _is_written_later(captured: Captured, name: str) -> bool:
-    """Whether something may write into the value after its node has run: then the output is not what it was there."""
+    """Return whether something may write into the value after its node: the output would differ from it."""
     node = next(each for each in captured.graph.graph.nodes if each.name == name)
     todo, seen = [node], {node}
     while todo:
@@ -292,7 +292,7 @@ def _is_written_later(captured: Captured, name: str) -> bool:
 
 
 def _after_random(graph: ObservedGraph) -> Set[str]:
-    """The nodes that depend on random numbers that the graph draws."""
+    """Return the nodes that depend on random numbers that the graph draws."""
     found: Set[str] = set()
     for node in graph.graph.nodes:
         if draws(node, graph.copied.attribute) or any(each.name in found for each in node.all_input_nodes):

@@ -53,18 +53,18 @@ class Node:
         self.inside: Optional[Sequence] = None
 
     def end(self, duration: Optional[int], keys: Keys) -> None:
-        """It ran for so long; what ran inside of it is complete now."""
+        """Record the duration, and complete what ran inside."""
         if duration is not None:
             self.timed, self.total, self.fastest, self.slowest = 1, duration, duration, duration
         self.close(keys)
 
     def close(self, keys: Keys) -> None:
-        """What ran inside of it is complete now."""
+        """Complete what ran inside."""
         if self.inside is not None:
             self.key = keys.of(self.number, self.inside)
 
     def sequence_inside(self) -> Sequence:
-        """What ran inside of it, to add to."""
+        """Return the sequence of what ran inside, to add to."""
         if self.inside is None:
             self.inside = Sequence()
         return self.inside
@@ -115,7 +115,7 @@ class Sequence:
         self.keys: List[Key] = []
         self.dropped = 0
         self._loop: Optional[Loop] = None
-        """The last item, while what comes goes on as its next turn; what came of that is in ``_turn``."""
+        """The last item, while the following items are its next iteration; those so far are in ``_turn``."""
         self._turn: List[Item] = []
         self._places: Dict[Key, List[int]] = {}
         """The positions of items with this key, or of loops whose iteration ends with one."""
@@ -232,12 +232,12 @@ def _add(mine: Item, its: Item) -> None:
 
 
 def runs_in(item: Item) -> int:
-    """How many runs of how many things an item stands for."""
+    """Return the number of runs of the things in an item."""
     return sum(node.count for node in nodes_in(item))
 
 
 def nodes_in(item: Item) -> List[Node]:
-    """Every node of an item, at any depth."""
+    """Return every node of an item, at any depth."""
     found: List[Node] = []
     todo: List[Item] = [item]
     while todo:

@@ -123,7 +123,7 @@ def _timed(
 def _put_back(scope: MutableMapping[str, object], name: str, ours: weakref.ref[FunctionType]) -> Undo:
     def undo() -> None:
         timed = ours()
-        if timed is not None and scope.get(name) is timed:  # else it is gone with the code that called it
+        if timed is not None and scope.get(name) is timed:  # else the code that called it was deleted
             scope[name] = vars(timed)["__wrapped__"]
 
     return undo

@@ -52,7 +52,7 @@ Take = Callable[[Lane, List[int]], object]
 
 
 class Lanes:
-    """The buffers of all threads, and the numbers of things. ``things[number]`` is what a number stands for."""
+    """The buffers of all threads, and the numbers of things: ``things[number]`` is the thing."""
 
     def __init__(self, meet: Callable[[CodeType, int], Optional[Thing]]) -> None:
         self.things: List[Thing] = [Thing(CODE, "unknown code")]
@@ -85,7 +85,7 @@ class Lanes:
             self.fold(lane)
 
     def end(self, code: CodeType) -> None:
-        """Code has come to its end; called by what Python calls in its frame."""
+        """Record the end of code; called by the function that Python calls in its frame."""
         now = perf_counter_ns()
         lane = self._lanes.get(get_ident()) or self._new_lane()
         if lane.noted or lane.behind:
@@ -102,10 +102,8 @@ class Lanes:
         lane.buffer.extend((~number, now, 0))
 
     def ran(self, number: int, start: int, caller: Optional[FrameType], lane: Optional[Lane] = None) -> Lane:
-        """Something with nothing inside has run from ``start`` until now; ``caller`` had called it (None: unknown).
-
-        It is noted in that lane, or else in the one that is answered.
-        """
+        """Record that something with nothing inside has run from ``start`` until now; ``caller`` called it (None:
+        unknown). It is noted in that lane, or else in the one that is returned."""
         end = perf_counter_ns()
         if lane is None:
             lane = self._lanes.get(get_ident()) or self._new_lane()
@@ -205,19 +203,19 @@ class Lanes:
             lane.buffer.extend((~opened.pop(), 0, 0))
 
     def lane(self) -> Lane:
-        """The lane of this thread, or the one that stands for it at the moment."""
+        """Return the lane of this thread, or its replacement at the moment."""
         lane = self._lanes.get(get_ident()) or self._new_lane()
         return lane.instead or lane
 
     def number_of(self, thing: Thing) -> int:
-        """A number for a thing; the same for an equal one."""
+        """Return a number for a thing, equal for equal things."""
         with self._lock:
             if thing in self.things:
                 return self.things.index(thing)
             return self.new_number(thing)
 
     def new_number(self, thing: Thing) -> int:
-        """A number of its own for this thing."""
+        """Return a number that only this thing has."""
         with self._lock:
             if thing.kind == BACKWARD:
                 self.late.add(len(self.things))
@@ -239,7 +237,7 @@ class Lanes:
     def fold(self, lane: Lane) -> None:
         """Pass a lane's records to all receivers."""
         with lane.lock:
-            if not lane.taking:  # else the program goes on inside of us: a finalizer runs compiled code
+            if not lane.taking:  # else the program runs inside of us: a finalizer runs compiled code
                 self._give(lane)
 
     def _give(self, lane: Lane) -> None:
@@ -254,7 +252,7 @@ class Lanes:
             lane.taking = False
 
     def fold_all(self) -> None:
-        """The same for all threads, with what functions in C have noted."""
+        """Fold all threads, with what functions in C have noted."""
         for ident in self.notes.threads():
             lane = self._lanes.get(ident) or self._make_lane(ident)
             if lane is not None and lane.noted:
@@ -263,7 +261,7 @@ class Lanes:
             self.fold(lane)
 
     def end_what_ended(self) -> None:
-        """Close the frames of this thread that are no callers of this one: Python does not report their end."""
+        """Close the frames of this thread that are not callers of this one: Python does not report their end."""
         lane = self._lanes.get(get_ident())
         if lane is not None and lane.noted:
             self.take_noted(lane, sys._getframe(1))

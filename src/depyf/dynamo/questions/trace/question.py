@@ -165,7 +165,7 @@ class _Runs:
             uninstall(self._undo, "ending a trace")
 
     def _report_to_sessions(self, record: RunRecord) -> None:
-        """What the sessions that are open now should know of a trace that has ended."""
+        """Report to the open sessions what concerns them in a trace that has ended."""
         for session in capture.receivers():
             for total in record.answer().totals:
                 thing = total.thing
@@ -177,7 +177,7 @@ class _Runs:
                 self._report_runs(session, record)
 
     def _report_runs(self, session: Session, record: RunRecord) -> None:
-        """Sessions count by themselves what runs, where torch reports it without a trace."""
+        """Add the runs to a session. Sessions count runs themselves where torch reports them without a trace."""
         counts = record.counts()
         for code in known_code.transformed_codes():
             runs = counts.get(self._lanes.numbers.get(id(code), -1), 0)
@@ -246,7 +246,7 @@ class _Runs:
         return thing
 
     def _meet_plain(self, original: CodeType, why: str = "") -> None:
-        """Report when the user's function runs eagerly, although Dynamo knows it; ``why`` is the reason."""
+        """Report when the user's function runs eagerly, although Dynamo has seen it; ``why`` is the reason."""
         lanes, number = self._lanes, self._lanes.numbers.get(id(original))
         thing = Thing(PLAIN, original.co_name, None, original.co_filename, original.co_firstlineno, why)
         if number is None:
@@ -257,10 +257,8 @@ class _Runs:
 
     @safely("looking for what was compiled earlier")
     def _meet_all(self) -> None:
-        """All transformed code that there is, before it runs: its graphs are timed.
-
-        A forward may have run before, whose backward runs now.
-        """
+        """Identify all transformed code before it runs, and start to time its graphs. A forward may have run before,
+        whose backward runs now."""
         for code in known_code.transformed_codes():
             if id(code) not in self._lanes.numbers:
                 self._lanes.meet(code)
@@ -272,7 +270,7 @@ class _Runs:
         meta: Any = event.meta if isinstance(event.meta, dict) else {}
         backward = event.name == "bwd_compilation_metrics"
         name = meta.get("co_name") or self._compiling.get(event.compile_id)
-        if name is None:  # it was given up before it began, which ``add`` is told
+        if name is None:  # the fallback came before the compilation began; ``add`` receives it
             return
         self._compiling[event.compile_id] = name
         thing = Thing(

@@ -52,7 +52,7 @@ class RunRecord:
     def _take(self, thread: _Thread, chunk: Chunk) -> None:
         opened, root, drop = thread.opened, thread.root, self._drop
         numbers, starts, ends = chunk.numbers, chunk.starts, chunk.ends
-        at, began = 0, -1  # where we are, and where a turn of the loop that goes on began
+        at, began = 0, -1  # the position, and the start of an iteration of the open loop
         while at < len(numbers):
             loop = None if opened else root.loop
             if loop is not None:
@@ -88,7 +88,7 @@ class RunRecord:
         return at
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the record, and all that is open in it."""
         with self._lock:
             self.ended = perf_counter_ns()
             for thread in self._threads.values():
@@ -96,7 +96,7 @@ class RunRecord:
                     self._end(thread, thread.opened[-1].number, 0)
 
     def _end(self, thread: _Thread, number: int, when: int) -> None:
-        """What this number stands for has ended, and all that is inside of it."""
+        """Record the end of the thing with this number, and of all inside."""
         opened = thread.opened
         if not any(node.number == number for node in opened):
             return  # it began before this record
@@ -115,7 +115,7 @@ class RunRecord:
             _add(self._dropped, node)
 
     def answer(self, notes: Tuple[str, ...] = ()) -> WhatRan:
-        """What has been recorded so far."""
+        """Return what has been recorded so far."""
         with self._lock:
             return WhatRan(
                 seconds=((self.ended or perf_counter_ns()) - self.began) * _NANOSECONDS,
@@ -129,14 +129,14 @@ class RunRecord:
             )
 
     def counts(self) -> Dict[int, int]:
-        """How often each thing ran, by its number."""
+        """Return how often each thing ran, by its number."""
         with self._lock:
             return {number: node.count for number, node in self._summed().items()}
 
     def _events_of(self, thread: _Thread) -> Tuple[Event, ...]:
         events = self._events(thread.root)
         inner: Tuple[Event, ...] = ()
-        for node in reversed(thread.opened):  # it goes on, and so does what is inside of it
+        for node in reversed(thread.opened):  # it is still open, and so is what is inside of it
             own = () if node.inside is None else self._events(node.inside)
             inner = (self._ran(node, (*own, *inner)),)
         return (*events, *inner)
@@ -156,7 +156,7 @@ class RunRecord:
         )
 
     def _summed(self) -> Dict[int, Node]:
-        """All runs of each thing, as one node."""
+        """Return all runs of each thing, as one node."""
         found: Dict[int, Node] = {}
         for dropped in self._dropped.values():
             _add(found, dropped)

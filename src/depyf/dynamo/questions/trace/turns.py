@@ -21,7 +21,7 @@ class Chunk:
 
 
 def equal_turns(numbers: List[int], start: int, turn: List[int]) -> int:
-    """How many times ``turn`` follows one after the other from ``start`` on."""
+    """Return how many times ``turn`` follows one after the other from ``start`` on."""
     length, at = len(turn), start
     while numbers[at : at + length] == turn:
         at += length
@@ -31,7 +31,7 @@ def equal_turns(numbers: List[int], start: int, turn: List[int]) -> int:
 def added_up(
     chunk: Chunk, start: int, turn: List[int], times: int, keys: Keys, late: AbstractSet[int]
 ) -> Optional[Sequence]:
-    """The items of one turn with the times of so many of them, from ``start`` on; None if they are not alike."""
+    """Return the items of one turn with the times of so many turns from ``start`` on, ``None`` if these differ."""
     length = len(turn)
     stop = start + length * times
     whole = Sequence(late)
@@ -67,7 +67,7 @@ def added_up(
 
 
 def _add_times(node: Node, starts: List[int], ends: List[int]) -> None:
-    """The runs that began and ended at these times; an end of 0 is not known."""
+    """Add runs that began and ended at these times; an end of 0 is not known."""
     node.count = len(starts)
     if 0 in ends:
         known = [(start, end) for start, end in zip(starts, ends) if end]

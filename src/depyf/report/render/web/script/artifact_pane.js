@@ -15,7 +15,7 @@ class ArtifactPane {
     this.open_ = el("a", { class: "open", href: "#stages" }, "open");
     this.node = el(
       "div",
-      { class: "pane" },
+      { class: "pane", "data-pane": name },
       el("div", { class: "bar" }, el("label", { for: `${name}-pick` }, title), this.picker,
         jump(-1, "‹", `${title}: previous place of the chosen line`), jump(1, "›", `${title}: next place of the chosen line`), this.hits, this.open_),
       this.where,
@@ -51,6 +51,7 @@ class ArtifactPane {
 
   picked() {
     this.open(this.run.artifact.get(this.picker.value));
+    this.view.putInFront(this);
     this.view.remember(this.view.code.cursor);
   }
 
@@ -71,10 +72,12 @@ class ArtifactPane {
       this.open_.href = address("stages", [artifact.id], {}, this.run);
       this.open_.setAttribute("aria-label", `Open ${stageName(artifact)} ${artifact.compile_id || ""} under Stages`);
       const text = this.run.text(artifact);
-      Object.assign(this.code.hooks, bookkeepingHooks(bookkeepingIn(artifact, text)));
+      Object.assign(this.code.hooks, bookkeepingHooks(bookkeepingIn(artifact, text)), { tint: coloursIn(this.run, artifact, this.view.target.source), short: artifact.kind === "graph" ? shortComment : null, inputs: this.run.inputsOf(artifact) });
       this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
-      if (first.length) this.code.reveal(Math.min(...first), "top"); // not the imports above it
+      this.begin = artifact.kind === "graph" ? firstOperation(text) : 1;
+      if (this.begin > 1) first.push(this.begin);
+      if (first.length) this.code.reveal(first.reduce((one, other) => Math.min(one, other)), "top"); // not imports and parameters above it
     }
     if (!quiet || this.view.selection) this.paint();
   }
@@ -93,7 +96,7 @@ class ArtifactPane {
     this.tellWhere();
   }
 
-  // Shows the selection; goes to another compilation where this one has no part of it and another has.
+  // Shows the selection; goes to another compilation where this one has no part of it and another has, or to the one in front.
   follow(selection, stay) {
     if (!this.artifact) return;
     this.found = new Map(selection ? this.choices.map((each) => [each, matches(this.run, each, selection)]) : []);
@@ -102,7 +105,8 @@ class ArtifactPane {
       const near = (each) =>
         2 * (each.stage === this.artifact.stage && each.kind === this.artifact.kind) + (each.compile_id === this.view.focus) * 3 - (each.kind === "transformed");
       others.sort((one, other) => near(other) - near(one));
-      if (others.length) this.open(others[0], true);
+      const next = others[0] || (this.artifact.compile_id !== this.view.focus && this.preferred(this.view.focus, this.artifact));
+      if (next) this.open(next, true);
     }
     this.paint(stay);
   }
@@ -110,7 +114,7 @@ class ArtifactPane {
   paint(stay) {
     const found = (this.found && this.found.get(this.artifact)) || new Map();
     this.code.highlight(found);
-    this.blocks = blocksOf(found);
+    this.blocks = blocksOf(found, this.begin);
     this.shownHit = -1;
     if (this.blocks.length && !stay) this.jump(1);
     else this.tellHits();
@@ -135,7 +139,7 @@ class ArtifactPane {
       (each) => each.compile_id === (this.artifact || {}).compile_id && (each.kind !== "wrapper" || each === this.artifact || has(each))
     );
     const buttons = list.map((each) => {
-      const many = this.found && this.found.get(each) ? blocksOf(this.found.get(each)).length : 0;
+      const many = this.found && this.found.get(each) ? blocksOf(this.found.get(each), each === this.artifact ? this.begin : 1).length : 0;
       return el("button", {
         type: "button", class: many ? "tab some" : "tab", "aria-pressed": String(each === this.artifact),
         onclick: () => { this.open(each); this.view.remember(this.view.code.cursor); },
@@ -145,9 +149,18 @@ class ArtifactPane {
   }
 }
 
+// The line of a graph that computes first: those above it only rename parameters. A comment above it belongs to it.
+function firstOperation(text) {
+  const lines = text.split("\n");
+  const at = lines.findIndex((line) => /^\s+\w+(?:\s*:\s*(?:"[^"]*"|'[^']*'))?\s*= (?!\w+\s*(?:;|$))/.test(line));
+  if (at < 0) return 1;
+  return /^\s*# File: /.test(lines[at - 1] || "") ? at : at + 1;
+}
+
 // The first lines of runs of neighbouring lines; where some are the thing itself, only those.
-function blocksOf(found) {
-  const strong = [...found].some(([, strength]) => strength === 2);
-  const lines = [...found].filter(([, strength]) => !strong || strength === 2).map(([line]) => line).sort((one, other) => one - other);
+function blocksOf(found, begin) {
+  const after = [...found].some(([line]) => line >= begin) ? [...found].filter(([line]) => line >= begin) : [...found];
+  const strong = after.some(([, strength]) => strength === 2);
+  const lines = after.filter(([, strength]) => !strong || strength === 2).map(([line]) => line).sort((one, other) => one - other);
   return lines.filter((line, at) => at === 0 || lines[at - 1] !== line - 1);
 }

@@ -20,11 +20,22 @@ function bookkeepingIn(artifact, text) {
   return found;
 }
 
-// What a pane of code says of them: their class, and a remark below the first.
+// What a pane of code says of them: their class, by which they are folded, and a remark with a button in their place.
 function bookkeepingHooks(lines) {
   const first = Math.min(...lines);
+  const unfold = (event) => {
+    const open = event.target.closest(".code").classList.toggle("unfolded");
+    event.target.setAttribute("aria-expanded", String(open));
+  };
   return {
     classes: (line) => (lines.has(line) ? "bookkeeping" : ""),
-    remark: (line) => (line === first ? el("div", { class: "remarks", role: "presentation" }, el("span", { class: "remark quiet" }, `For PyTorch's profiler, not of your program (${count(lines.size, "line")})`)) : null),
+    remark: (line) => (line === first ? el("div", { class: "remarks", role: "presentation" }, el("button", { type: "button", class: "link", "aria-expanded": "false", onclick: unfold },
+      `For PyTorch's profiler, not of your program (${count(lines.size, "line")})`)) : null),
   };
+}
+
+// The text of a graph's line as a pane beside the source shows it: of a comment that names a file, the name and the code.
+function shortComment(text) {
+  const comment = /^(\s*)# File: (.+?):(\d+) in [^,]*(?:, code: (.*))?$/.exec(text);
+  return comment ? `${comment[1]}# ${fileName(comment[2])}:${comment[3]}  ${comment[4] || ""}`.trimEnd() : text;
 }

@@ -2,6 +2,8 @@
 
 VIEWS.push({ id: "breaks", title: "Breaks", show: showBreaks });
 
+const MOST_IDS = 8; // of the compilations that met a break
+
 function showBreaks({ run, parts }, node) {
   node.classList.add("page");
   const groups = breakGroups(run);
@@ -12,9 +14,9 @@ function showBreaks({ run, parts }, node) {
       ? [
           el("p", { class: "quiet" }, "Each ends a graph: its line runs as plain Python, and what follows is compiled as a function of its own, with guards of its own. Reasons are in the order of what was compiled after them."),
           breakTable(run, groups),
-          groups.map((group, at) => breakGroup(run, group, at)),
+          el("div", { class: "beside" }, groups.map((group, at) => breakGroup(run, group, at))),
         ]
-      : el("p", { class: "quiet" }, run.breaks.length ? "" : "No graph was broken.")
+      : el("p", { class: "quiet" }, run.breaks.length ? "" : run.traced ? "No graph was broken." : NOT_TRACED)
   );
   const chosen = parts[0] && document.getElementById(`break-${parts[0]}`);
   if (chosen) {
@@ -23,25 +25,30 @@ function showBreaks({ run, parts }, node) {
   }
 }
 
-// The breaks of one reason: ``places`` are the distinct ones, ``ids`` the compilations that began after them.
+// The breaks of one reason: ``places`` are the distinct ones, ``after`` the compilations that began after them.
 function breakGroups(run) {
-  const groups = [...grouped(run.breaks, (each) => each.reason)].map(([reason, met]) => {
+  const groups = [...grouped(run.breaks, (each) => each.title)].map(([title, met]) => {
     const places = [...grouped(met, (each) => (each.place ? keyOf(each.place) : "")).values()];
-    const after = [...new Set(met.flatMap((each) => run.compiledAfter(each)))];
-    const graphs = after.filter((each) => each.status === "compiled");
-    const spent = after.reduce((sum, each) => sum + (each.seconds || 0) + (each.backward_seconds || 0), 0);
-    return { reason, met, places, graphs: graphs.length, seconds: spent };
+    return { title, met, places, ...costOf(run, met) };
   });
   return groups.sort((one, other) => other.seconds - one.seconds || other.places.length - one.places.length || other.met.length - one.met.length);
 }
 
+// What was compiled after breaks: the number of graphs, and the compile time.
+function costOf(run, breaks) {
+  const after = [...new Set(breaks.flatMap((each) => run.compiledAfter(each)))];
+  return {
+    graphs: after.filter((each) => each.status === "compiled").length,
+    seconds: after.reduce((sum, each) => sum + (each.seconds || 0) + (each.backward_seconds || 0), 0),
+  };
+}
+
 function breakTable(run, groups) {
-  const number = (text) => ({ text, number: true });
   return tableOf(
     "Graph breaks by reason",
-    ["Reason", number("Places"), number("Met"), number("Graphs after them"), number("Compile time after them")],
+    ["Reason", numeric("Places"), numeric("Met"), numeric("Graphs after them"), numeric("Compile time after them")],
     groups.map((group, at) => [
-      el("a", { href: address("breaks", [String(at)], {}, run) }, prose(shortened(group.reason.split("\n")[0], 120))),
+      el("a", { href: address("breaks", [String(at)], {}, run) }, prose(shortened(group.title, 120))),
       group.places.length, group.met.length, group.graphs, seconds(group.seconds),
     ])
   );
@@ -49,34 +56,53 @@ function breakTable(run, groups) {
 
 function breakGroup(run, group, at) {
   const [first] = group.met;
-  const explained = group.met.every((each) => each.explanation === first.explanation);
   const advised = group.met.every((each) => each.advice === first.advice);
+  const shared = sharedLines(group.met.map((each) => each.explanation));
+  const callers = group.places.map(([each]) => JSON.stringify(each.stack.slice(0, -1)));
+  const calledAlike = callers.every((each) => each === callers[0]);
   return el(
     "section",
-    { id: `break-${at}`, class: "card break", "aria-label": `Graph breaks: ${shortened(group.reason, 80)}` },
-    el("h2", {}, prose(group.reason)),
-    explained && first.explanation && first.explanation !== group.reason ? el("p", { class: "told" }, prose(first.explanation)) : null,
+    { id: `break-${at}`, class: "card break", "aria-label": `Graph breaks: ${shortened(group.title, 80)}` },
+    el("h2", {}, prose(group.title)),
+    shared && shared !== first.reason ? el("p", { class: "told" }, prose(shared)) : null,
     advised && first.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(first.advice)) : null,
     hintList(first.hints),
     first.url ? el("p", {}, "More: ", outwards(first.url)) : null,
-    el("ul", { class: "places" }, group.places.slice(0, MOST_SHOWN).map((met) => breakPlace(run, met, explained, advised)), rest(group.places))
+    calledAlike ? el("p", {}, calledFrom(run, first.stack)) : null,
+    breakPlaces(run, group, { shared, advised, calledAlike })
   );
 }
 
-function breakPlace(run, met, explained, advised) {
-  const [first] = met;
-  const ids = [...new Set(met.map((each) => each.compile_id).filter(Boolean))];
-  return el(
-    "li",
-    {},
-    first.place ? [place(run, first.place), " ", el("code", {}, shortened(run.code(first.place).trim(), 100)), " "] : "an unknown line ",
-    ids.slice(0, MOST_SHOWN).map((id) => [chip(run, id), " "]),
-    first.stack.length > 1 ? el("p", { class: "quiet" }, "Called from ", first.stack.slice(0, -1).map((where) => [place(run, where), " "])) : null,
-    explained || !first.explanation ? null : el("p", { class: "told" }, prose(first.explanation)),
-    advised || !first.advice ? null : el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(first.advice))
-  );
+// The first lines that all of these texts have.
+function sharedLines(texts) {
+  const [first, ...others] = texts.map((text) => text.split("\n"));
+  const differ = first.findIndex((line, at) => others.some((lines) => lines[at] !== line));
+  return (differ < 0 ? first : first.slice(0, differ)).join("\n").trim();
 }
 
+// A row for each place; what differs from place to place stands in it.
+function breakPlaces(run, { places }, { shared, advised, calledAlike }) {
+  const row = (met) => {
+    const [first] = met;
+    const ids = [...new Set(met.map((each) => each.compile_id).filter(Boolean))];
+    const more = first.explanation.slice(shared.length).trim();
+    const cost = costOf(run, met);
+    return [
+      first.place ? place(run, first.place) : "unknown",
+      [
+        first.place ? el("code", {}, shortened(run.code(first.place).trim(), 100)) : null,
+        calledAlike ? null : el("p", {}, calledFrom(run, first.stack)),
+        more ? el("details", {}, el("summary", {}, "PyTorch says"), el("p", { class: "told" }, prose(more))) : null,
+        advised || !first.advice ? null : el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(first.advice)),
+      ],
+      idList(run, ids),
+      cost.graphs, seconds(cost.seconds),
+    ];
+  };
+  return tableOf("Where", ["Line", "Code", "Met in", numeric("Graphs after"), numeric("Compile time after")], places.map(row), { most: MOST_SHOWN });
+}
+
+// What PyTorch advises; beside the one advice of the cause it is asked for.
 function hintList(hints) {
-  return hints.length ? el("ul", {}, hints.map((hint) => el("li", {}, prose(hint)))) : null;
+  return hints.length ? el("details", {}, el("summary", {}, count(hints.length, "hint"), " of PyTorch's"), el("ul", {}, hints.map((hint) => el("li", {}, prose(hint))))) : null;
 }

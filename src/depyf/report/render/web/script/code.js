@@ -4,7 +4,8 @@
 const PIECE = 80;
 
 class CodePane {
-  // ``hooks``: choose(line), classes(line), gutter(line), remark(line), numbered(line), each optional; lines count from 1.
+  // ``hooks``: choose(line), classes(line), tint(line), gutter(line), remark(line), numbered(line), each optional; lines count
+  // from 1.
   constructor(id, label, hooks) {
     this.id = id;
     this.hooks = hooks || {};
@@ -24,6 +25,7 @@ class CodePane {
   show(text, language, label) {
     if (label) this.node.setAttribute("aria-label", label);
     this.watcher.disconnect();
+    this.node.classList.remove("unfolded");
     this.lines = text.split("\n");
     if (this.lines.length > 1 && this.lines[this.lines.length - 1] === "") this.lines.pop();
     this.language = language;
@@ -66,15 +68,24 @@ class CodePane {
   }
 
   line(number) {
-    const { classes, gutter, numbered } = this.hooks;
-    const text = this.lines[number - 1];
+    const { classes, gutter, numbered, short, inputs, tint } = this.hooks;
+    const whole = this.lines[number - 1];
+    const text = short ? short(whole) : whole;
+    const parts = highlighted(text, number - 1, this.language, this.regions);
     const node = el(
       "div",
       { class: `line ${classes ? classes(number) : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
       el("span", { class: "no", "aria-hidden": "true" }, numbered ? numbered(number) : number),
       gutter ? gutter(number) : null,
-      el("span", { class: "text" }, text === "" ? el("br") : highlighted(text, number - 1, this.language, this.regions))
+      el("span", { class: "text", title: text === whole ? null : whole.trim() }, text === "" ? el("br") : short ? withShortNames(parts, inputs) : parts)
     );
+    const colours = tint ? tint(number) : [];
+    if (colours.length === 1) node.classList.add("tinted", `graph-${colours[0]}`);
+    else if (colours.length) {
+      node.classList.add("banded");
+      const band = (colour, at) => `color-mix(in srgb, var(--g${colour}) 9%, var(--ground)) ${(100 * at) / colours.length}% ${(100 * (at + 1)) / colours.length}%`;
+      node.style.setProperty("--bands", `linear-gradient(90deg, ${colours.map(band).join(", ")})`);
+    }
     this.paint(node, number);
     return node;
   }
@@ -131,6 +142,7 @@ class CodePane {
     const piece = this.pieces[Math.floor((number - 1) / PIECE)];
     this.build(piece);
     const node = this.find(number);
+    if (node.classList.contains("bookkeeping")) this.node.classList.add("unfolded");
     const box = this.node.getBoundingClientRect();
     const line = node.getBoundingClientRect();
     const outside = line.top < box.top + 20 || line.bottom > box.bottom - 20;

@@ -11,7 +11,10 @@ function aboutNothing(view) {
     view.details,
     el("h2", {}, shortened(name, 120)),
     el("p", { class: "quiet" }, "Choose a line, here or in a pane: its part in each stage and in the kernels lights up. ",
-      stops ? `${count(stops, "line")} of this file broke a graph or made Dynamo recompile (n, p).` : "No line of this file broke a graph.")
+      view.costly ? `${count(stops, "line")} of this file broke a graph, fell back or made Dynamo recompile (n, p).`
+        : `No line of this file broke a graph, fell back or made Dynamo recompile${stops ? `; ${count(stops, "line")} of it ${stops === 1 ? "is" : "are"} compiled (n, p)` : ""}.`),
+    el("p", { class: "quiet" }, "A line and its parts in the panes have one colour. Beside it: ", Object.entries(SIGNS).map(([kind, [sign, words]]) => [el("span", { class: `sign ${kind}` }, sign), ` ${words}, `]),
+      "a stripe for each graph, g guards, k kernels, lib library calls.")
   );
 }
 
@@ -36,7 +39,7 @@ function aboutPlace(view, at) {
   view.details.scrollTop = 0;
 }
 
-// Lines that were traced because this one calls them: the way into functions that have no compilation of their own.
+// Lines that were traced because this one calls them: the calls that lead to functions without a compilation.
 function callList(view, at) {
   const { run } = view;
   const key = keyOf(at);
@@ -63,7 +66,7 @@ function aboutLine(view, artifact, selection) {
   fill(
     view.details,
     el("h2", {}, `Line ${selection.line} of ${stageName(artifact)} `, artifact.compile_id ? chip(run, artifact.compile_id) : null),
-    names.length ? el("p", {}, "Computes ", names.slice(0, MOST_SHOWN).map((name) => [el("code", {}, shortened(name, 80)), " "])) : null,
+    names.length ? el("p", {}, "Computes ", names.slice(0, MOST_SHOWN).map((name) => [el("code", { title: name }, shortened(shortName(name), 80)), " "])) : null,
     selection.places.length ? [el("h3", {}, "Your code"), el("ul", {}, selection.places.map(line))] : el("p", { class: "quiet" }, "PyTorch does not say which line of yours this is."),
     selection.through.length ? [el("h3", {}, "Called from"), el("ul", {}, selection.through.map(line))] : null,
     kernelList(view, kernels)
@@ -76,7 +79,7 @@ function breakCard(run, each) {
     "article",
     { class: "card break" },
     el("h3", {}, "Graph break ", each.compile_id ? chip(run, each.compile_id) : null),
-    el("p", { class: "told" }, el("strong", {}, prose(each.reason))),
+    el("p", { class: "told" }, el("strong", {}, prose(each.title))),
     each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, prose(each.explanation)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
     hintList(each.hints),
@@ -85,46 +88,78 @@ function breakCard(run, each) {
   );
 }
 
-// The calls that led to the last place of a stack, the innermost first.
-function calledFrom(run, stack) {
-  if (stack.length < 2) return null;
-  return el("span", { class: "quiet" }, "called from ", stack.slice(0, -1).reverse().map((where) => [place(run, where), " "]));
+// The calls that led to a place of a stack, or to its last one, the innermost first.
+function calledFrom(run, stack, to) {
+  const at = to ? stack.findIndex((each) => keyOf(each) === keyOf(to)) : -1;
+  const calls = stack.slice(0, at).reverse();
+  if (!calls.length) return null;
+  return el("span", { class: "quiet" }, "called from ", joined(framesOf(run, calls), ", from "), " ");
 }
+
+const MOST_FRAMES = 2; // of libraries, one after the other
+
+// Links to calls. Of a row of calls in libraries the first stands there, and a button shows the others.
+function framesOf(run, calls) {
+  const runs = [];
+  for (const where of calls) {
+    const library = Boolean(run.sources[where[0]]?.library);
+    if (!runs.length || !library || !runs[runs.length - 1].library) runs.push({ library, calls: [] });
+    runs[runs.length - 1].calls.push(where);
+  }
+  return runs.flatMap(({ calls: inside }) => {
+    const links = inside.map((where) => place(run, where));
+    if (inside.length <= MOST_FRAMES) return links;
+    const box = el("span", {}, el("button", { type: "button", class: "link", onclick: () => fill(box, joined(links.slice(1), ", from ")) }, `${inside.length - 1} more lines of libraries`));
+    return [links[0], box];
+  });
+}
+
+const joined = (nodes, between) => nodes.map((node, at) => [at ? between : "", node]);
+
+// What became of a function that was to be compiled and was not.
+const isRaised = (each) => each.cause.endsWith("raised into the program");
+const cameTo = (each) => (isRaised(each) ? "Failed to compile" : "Left to Python");
 
 function fallbackCard(run, each) {
   return el(
     "article",
     { class: "card fallback" },
-    el("h3", {}, "Left to Python ", each.compile_id ? chip(run, each.compile_id) : null),
+    el("h3", {}, `${cameTo(each)} `, each.compile_id ? chip(run, each.compile_id) : null),
     el("p", {}, el("strong", {}, prose(each.cause))),
     each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, prose(each.reason)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null
   );
 }
 
-function recompileCard(run, each, advised) {
+// ``advised`` holds the advice that is said elsewhere.
+function recompileCard(run, each, advised = new Set()) {
+  const same = [...grouped(each.failed, checkOf).values()];
+  const texts = [...new Set(each.failed.filter((failed) => failed.text && failed.words).map((failed) => failed.text))];
   return el(
     "article",
     { class: "card recompile" },
     el("h3", {}, "Recompiled as ", chip(run, each.compile_id)),
-    each.failed.slice(0, MOST_FAILED).map((failed) => failedGuard(run, failed)),
-    each.failed.length > MOST_FAILED ? el("p", { class: "quiet" }, `and ${count(each.failed.length - MOST_FAILED, "guard")} of other entries`) : null,
-    each.advice && each.advice !== advised ? el("p", { class: "advice" }, el("b", {}, "What would avoid it: "), each.advice) : null
+    same.slice(0, MOST_FAILED).map((failed) => failedGuards(run, failed)),
+    same.length > MOST_FAILED ? el("p", { class: "quiet" }, `and ${count(same.length - MOST_FAILED, "other check")}`) : null,
+    each.advice && !advised.has(each.advice) ? el("p", { class: "advice" }, el("b", {}, "What would avoid it: "), prose(each.advice)) : null,
+    texts.length ? el("details", {}, el("summary", {}, texts.length === 1 ? "PyTorch's text of the guard" : `PyTorch's texts of the ${texts.length} guards`), el("p", { class: "told" }, el("code", {}, texts.join("\n")))) : null
   );
 }
 
-// What the words already say is not said again.
-function failedGuard(run, failed) {
+// A check that failed for one entry or several. What the words already say is not said again.
+function failedGuards(run, [failed, ...others]) {
   const told = [failed.before, failed.now].every((value) => value === null || failed.words.includes(value));
+  const entries = [failed, ...others].map((each) => each.entry).filter(Boolean);
+  const befores = [...new Set(others.map((each) => each.before).filter((value) => value !== null && value !== failed.before))];
   return el(
     "p",
     { class: "failed" },
-    failed.entry ? chip(run, failed.entry) : null, " ",
+    entries.length > MOST_IDS ? [chip(run, entries[0]), " … ", chip(run, entries[entries.length - 1])] : entries.map((id, at) => [at ? " " : "", chip(run, id)]), " ",
     el("strong", {}, failed.words || failed.text), " ",
+    befores.length ? [el("span", { class: "quiet" }, "(the others for ", shortened(befores.join(", "), 80), ")"), " "] : null,
     failed.place ? [place(run, failed.place), " "] : null,
-    calledFrom(run, failed.stack),
-    told ? null : [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?"), " "],
-    failed.text && failed.words ? [el("span", { class: "quiet" }, "guard "), el("code", { class: "quiet" }, failed.text)] : null
+    calledFrom(run, failed.stack, failed.place),
+    told ? null : [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?"), " "]
   );
 }
 
@@ -150,16 +185,30 @@ function kernelList(view, kernels) {
         },
       }, shortened(each.name, 80)),
       " ", each.compile_id ? chip(view.run, each.compile_id) : null,
-      el("span", { class: "quiet" }, each.backward ? " backward" : "", each.extern ? " library call" : "")
+      el("span", { class: "quiet" }, each.backward ? " backward" : "", each.extern ? " library call" : ""),
+      Object.keys(each.launch).length
+        ? el("p", { class: "quiet" }, shortened(`launch: ${Object.entries(each.launch).map(([name, value]) => `${name} ${value}`).join(", ")}`, 400))
+        : null
     );
   };
-  return [el("h3", {}, count(kernels.length, "kernel")), el("ul", {}, kernels.slice(0, MOST_SHOWN).map(row), rest(kernels))];
+  return [el("h3", {}, kernelCounts(kernels).words), el("ul", {}, kernels.slice(0, MOST_SHOWN).map(row), rest(kernels))];
 }
 
+// The guards that a line caused; a requirement that several cache entries have stands there once.
 function guardList(run, guards) {
   if (!guards.length) return null;
-  const row = ({ guard, id }) => el("li", {}, chip(run, id), " ", el("span", { class: "quiet" }, guard.kind), " ", el("code", {}, guard.text));
-  return [el("h3", {}, count(guards.length, "guard")), el("ul", {}, guards.slice(0, MOST_SHOWN).map(row), rest(guards))];
+  const ids = [...new Set(guards.map(({ id }) => id))];
+  const same = [...grouped(guards, ({ guard }) => `${guard.source}\n${guard.required || guard.text}`).values()];
+  const row = (met) => {
+    const { guard } = met[0];
+    const words = guard.source && guard.required ? [el("code", {}, shortened(run.written(guard.source), 100)), `: ${shortened(guard.required, 160)}`] : el("code", {}, shortened(guard.text, 160));
+    const of = [...new Set(met.map(({ id }) => id))];
+    return el("li", { title: guard.text }, words, " ", of.length === ids.length ? null : of.slice(0, MOST_SHOWN).map((id) => [chip(run, id), " "]));
+  };
+  return [
+    el("h3", {}, count(guards.length, "guard"), " ", ids.slice(0, MOST_SHOWN).map((id) => [el("a", { href: address("guards", [id], {}, run) }, `all of ${id}`), " "])),
+    el("ul", {}, same.slice(0, MOST_SHOWN).map(row), rest(same)),
+  ];
 }
 
 const MOST_CARDS = 12;

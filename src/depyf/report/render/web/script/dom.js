@@ -49,9 +49,17 @@ function fileName(path) {
   return path.split(/[\\/]/).pop() || path;
 }
 
-// Text of PyTorch's: what stands in backticks is code.
+// Lines of PyTorch's texts without empty ones, and without the indentation that those after the first have in common.
+function dedented(text) {
+  const [first, ...rest] = text.split("\n").filter((line) => line.trim());
+  const indent = rest.reduce((least, line) => Math.min(least, line.search(/\S/)), 99);
+  return [first || "", ...rest.map((line) => line.slice(indent))].join("\n");
+}
+
+// Text of PyTorch's, and advice: what stands in backticks is code, and so are names of torch's with their arguments.
 function prose(text) {
-  return text.split(/(`[^`\n]+`)/).map((part) => (/^`[^`]+`$/.test(part) ? el("code", {}, part.slice(1, -1)) : part));
+  const code = /(`[^`\n]+`|\btorch(?:\.\w+)+(?:\([^()\n]*\))?(?: = (?:True|False|\d+))?|\bdynamic=True\b)/;
+  return dedented(text).split(code).map((part, at) => (at % 2 ? el("code", {}, part.replace(/^`|`$/g, "")) : part));
 }
 
 // Where a value comes from the run, only addresses of the web become links.
@@ -62,20 +70,73 @@ function outwards(url, text) {
 
 const MOST_ROWS = 500;
 
-// A table. Of many rows the first stand there, and a button shows all of them.
-function tableOf(caption, heads, rows, narrow) {
-  const head = heads.map((each) => el("th", { scope: "col", class: each.number ? "number" : null }, each.text || each));
-  const body = el("tbody");
-  const row = (cells) => el("tr", {}, cells.map((cell, at) => el("td", { class: heads[at].number ? "number" : null }, typeof cell === "function" ? cell() : cell)));
-  add(body, rows.slice(0, MOST_ROWS).map(row));
-  const more = rows.length > MOST_ROWS && el("button", { type: "button", onclick: () => {
-    add(body, rows.slice(MOST_ROWS).map(row));
+// The head of a column of numbers; ``by`` makes it one to sort by.
+const numeric = (text, by) => ({ text, number: true, by });
+
+// A table. A head is a text or node, or {text, number, by}: with ``by``, the value of a row by its index, rows are sorted by the
+// column. Of many rows the first ``most`` stand there, and a button makes room for the rest, which are made as they come into sight.
+function tableOf(caption, heads, rows, { narrow = false, most = MOST_ROWS } = {}) {
+  const names = heads.map((each) => add(el("span"), [each.text || each]).textContent); // where columns have no room, cells stand below each other, with these
+  const cell = (each, at) => el("td", { class: heads[at].number ? "number" : null, "data-head": names[at] || null }, typeof each === "function" ? each() : each);
+  const row = (cells, at) => el("tr", { "aria-rowindex": at }, cells.map(cell));
+  const state = { order: rows.map((_, at) => at), all: false };
+  const head = heads.map((each, at) => el("th", { scope: "col", class: each.number ? "number" : null },
+    each.by && rows.length > 1 ? el("button", { type: "button", class: "sort", title: "Sort by this column", onclick: () => sort(at) }, names[at]) : each.text || each));
+  const table = el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)));
+  const draw = () => {
+    for (const body of [...table.tBodies]) body.remove();
+    const sorted = state.order.map((at) => rows[at]);
+    table.append(el("tbody", {}, sorted.slice(0, most).map((cells) => row(cells))));
+    if (state.all) addPieces(table, sorted, row, most);
+  };
+  const sort = (at) => {
+    const way = { ascending: "none", descending: "ascending" }[head[at].getAttribute("aria-sort")] || "descending";
+    for (const each of head) each.removeAttribute("aria-sort");
+    if (way !== "none") head[at].setAttribute("aria-sort", way);
+    state.order = way === "none" ? rows.map((_, each) => each) : sortedBy(rows, heads[at].by, way === "ascending");
+    draw();
+  };
+  draw();
+  const more = rows.length > most && el("button", { type: "button", onclick: () => {
+    table.setAttribute("aria-rowcount", rows.length + 1);
+    state.all = true;
+    draw();
     more.remove();
   } }, `Show all ${count(rows.length, "row")}`);
-  return el(
-    "div",
-    { class: narrow ? "scroll narrow" : "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, head)), body),
-    more
-  );
+  return el("div", { class: narrow ? "scroll narrow" : heads.length > 2 ? "scroll stacks" : "scroll", tabindex: "0", role: "region", "aria-label": caption }, table, more);
+}
+
+// The indices of rows by a value, those without one last.
+function sortedBy(rows, by, ascending) {
+  const value = rows.map((_, at) => by(at) ?? null);
+  const compared = (one, other) => (typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other);
+  return rows.map((_, at) => at).sort((one, other) => {
+    if (value[one] === null || value[other] === null) return (value[one] === null) - (value[other] === null);
+    return compared(value[one], value[other]) * (ascending ? 1 : -1);
+  });
+}
+
+function addPieces(table, rows, row, most) {
+  const height = table.tBodies[0].offsetHeight / most;
+  const sight = new IntersectionObserver((met) => met.forEach((each) => each.isIntersecting && each.target.make()), { root: table.closest(".view"), rootMargin: "800px" });
+  for (let first = most; first < rows.length; first += PIECE) {
+    const piece = rows.slice(first, first + PIECE);
+    const room = el("td", { colspan: piece[0].length, style: { height: `${height * piece.length}px` } });
+    const body = el("tbody", { class: "unmade" }, el("tr", {}, room));
+    body.make = () => {
+      sight.unobserve(body);
+      body.className = "";
+      fill(body, piece.map((cells, at) => row(cells, first + at + 2))); // the head is the first
+    };
+    table.append(body);
+    sight.observe(body);
+  }
+}
+
+window.addEventListener("beforeprint", () => document.querySelectorAll(".unmade").forEach((each) => each.make()));
+
+// A table without the columns that are empty in every row.
+function filledTableOf(caption, heads, rows, options) {
+  const filled = heads.map((_, at) => rows.some((row) => row[at] !== "" && row[at] !== null));
+  return tableOf(caption, heads.filter((_, at) => filled[at]), rows.map((row) => row.filter((_, at) => filled[at])), options);
 }

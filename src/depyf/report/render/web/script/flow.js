@@ -3,7 +3,9 @@
 VIEWS.push({ id: "flow", title: "Flow", show: showFlow });
 
 function showFlow({ run, parts }, node) {
+  const order = new Map(run.roots.map((index, at) => [index, at]));
   const drawings = [...document.querySelectorAll(`template[data-run="${run.index}"]`)];
+  drawings.sort((one, other) => (order.get(Number(one.dataset.function)) ?? order.size) - (order.get(Number(other.dataset.function)) ?? order.size));
   const wanted = Number((parts[0] || "").slice(1));
   const drawing = drawings.find((each) => Number(each.dataset.function) === wanted && parts[0]) || drawings[0];
   node.classList.add("page", "wide");
@@ -22,9 +24,29 @@ function showFlow({ run, parts }, node) {
     el("div", { class: "bar" },
       el("label", { for: "flow-pick" }, "Function"),
       el("select", { id: "flow-pick", onchange: (event) => (location.hash = event.target.value) }, options),
-      el("a", { href: run.hrefOf(where) }, "its source")),
+      el("a", { href: run.hrefOf(where) }, "its source"), zoomButtons(node)),
     el("h1", {}, shortened(run.nameOf(index), 120)),
     el("p", { class: "quiet" }, "A call is checked against the guards of each cache entry in order; the first that holds runs its transformed code."),
     el("div", { class: "drawing", tabindex: "0", role: "region", "aria-label": `Flow of ${shortened(run.nameOf(index), 80)}` }, drawing.content.cloneNode(true))
   );
+  zoomDrawing(node, 0);
+}
+
+let drawingScale = 1; // of all drawings: 1 has letters as large as the text around
+
+// Makes the drawing larger or smaller by a factor; ``Infinity`` is as wide as the window, and 0 is as it was last.
+function zoomDrawing(node, factor) {
+  const box = node.querySelector(".drawing");
+  const svg = box.querySelector("svg");
+  const natural = Number(svg.getAttribute("width"));
+  const wanted = factor === Infinity ? box.clientWidth / natural : drawingScale * (factor || 1);
+  drawingScale = Math.min(4, Math.max(0.1, wanted));
+  svg.style.width = `${natural * drawingScale}px`;
+  svg.style.height = "auto";
+  fill(node.querySelector(".scale"), `${Math.round(100 * drawingScale)} %`);
+}
+
+function zoomButtons(node) {
+  const button = (text, label, factor) => el("button", { type: "button", title: label, "aria-label": label, onclick: () => zoomDrawing(node, factor) }, text);
+  return [button("−", "Smaller", 0.8), el("output", { class: "scale quiet" }), button("+", "Larger", 1.25), button("Fit to the width", "Fit to the width", Infinity)];
 }

@@ -133,3 +133,39 @@ function tokens(line, language) {
   if (at < line.length) nodes.push(line.slice(at));
   return nodes;
 }
+
+// What AOTAutograd's inputs (primals_1, arg0_1) are called, where they are parameters or buffers: its graphs say which input
+// of the captured graph each is, or name the parameter.
+function inputNames(captured, texts) {
+  const head = /def forward\(([^]*?)\):/.exec(captured || "");
+  const given = head ? [...head[1].matchAll(/\b(\w+)\s*:\s*"(\w+)/g)] : [];
+  const names = new Map();
+  for (const text of texts) {
+    for (const [, name, type, at, target] of text.matchAll(/\b(\w+): "(\w+)[^"\n]*",?  # (?:PlainAOTInput\(idx=(\d+)\)|(?:Param|Buffer)AOTInput\(target='([^']+)'\))/g)) {
+      const input = at === undefined ? null : given[Number(at)];
+      const short = target || (input && input[2] === type ? shortName(input[1]) : "");
+      if (short && (target || short !== input[1])) names.set(name, short);
+    }
+  }
+  return names;
+}
+
+// Dynamo's name of a parameter or buffer, as its module is written: l_self_modules_up_parameters_weight_ is up.weight.
+function shortName(word) {
+  const at = Math.max(word.lastIndexOf("_parameters_"), word.lastIndexOf("_buffers_"));
+  if (at < 3 || !/^[Ll]_\w+_$/.test(word)) return word;
+  const modules = word.slice(2, at).split("_modules_");
+  if (/^self(_dict)?$/.test(modules[0])) modules.shift();
+  return [...modules, word.slice(word.indexOf("s_", at) + 2, -1)].join(".");
+}
+
+const NAMED_INPUT = /\b([Ll]_\w+_|(?:primals|arg)\w*_\d+)\b/;
+
+// Highlighted parts with short names in sight; marking and copying them gives the whole ones, which compile. ``inputs`` has
+// those of AOTAutograd's inputs.
+function withShortNames(parts, inputs) {
+  return parts.flatMap((part) => (typeof part !== "string" ? [part] : part.split(NAMED_INPUT).map((word, at) => {
+    const short = at % 2 ? inputs.get(word) || shortName(word) : word;
+    return short === word ? word : el("span", { class: "renamed", title: word, "data-short": short }, el("span", {}, word));
+  })));
+}

@@ -58,3 +58,28 @@ function placesIn(source, selection) {
   for (const place of selection.places) if (place[0] === source) found.set(place[1], 2);
   return found;
 }
+
+const MOST_BANDS = 4; // a line of an artifact that belongs to more lines has no colour
+
+// What gives the lines of an artifact the colours of the lines of a file that they belong to.
+function coloursIn(run, artifact, source) {
+  let found = null;
+  const find = () => {
+    const colours = run.lineColours(source);
+    found = new Map();
+    for (const link of colours.size ? run.links(artifact) : []) {
+      const here = link.places.filter((place) => place[0] === source && colours.has(place[1]));
+      for (const place of link.set ? here : here.slice(-1)) {
+        for (let line = link.first; line <= link.last; line += 1) {
+          if (!found.has(line)) found.set(line, new Set());
+          found.get(line).add(colours.get(place[1]));
+        }
+      }
+    }
+  };
+  return (line) => {
+    if (!found) find();
+    const own = found.get(line);
+    return own && own.size <= MOST_BANDS ? [...own] : [];
+  };
+}

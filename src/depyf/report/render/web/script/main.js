@@ -1,7 +1,7 @@
 // The frame of the page: the views' names, the theme, the keys, and the first view.
 
 const KEYS = [
-  ["1 … 9", "go to a view"],
+  ["1 … 9, 0", "go to a view"],
   ["↑ ↓ or j k, Page Up, Page Down, Home, End", "move in the pane of code that has the focus"],
   ["Enter", "choose the line: its parts light up everywhere"],
   ["n, p", "next, previous line with a break, a recompile or a fallback (Source)"],
@@ -16,7 +16,8 @@ const KEYS = [
 function start() {
   const nav = document.getElementById("views");
   VIEWS.forEach((view, at) => {
-    view.link = el("a", { href: `#${view.id}`, title: `${view.title} (${at + 1})` }, view.title);
+    const key = at < 10 ? ` (${(at + 1) % 10})` : ""; // as in pressed()
+    view.link = el("a", { href: `#${view.id}`, title: view.title + key }, view.title);
     nav.append(el("li", {}, view.link));
   });
   if (RUNS.length > 1) {
@@ -51,7 +52,7 @@ function pressed(event) {
     return;
   }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const view = VIEWS[Number(event.key) - 1];
+  const view = VIEWS[event.key === "0" ? 9 : Number(event.key) - 1];
   const filter = document.getElementById("stage-filter");
   if (view) location.hash = view.link.getAttribute("href");
   else if (event.key === "?") showHelp();

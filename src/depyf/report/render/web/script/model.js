@@ -1,20 +1,24 @@
 // The data of the page: the manifest of each run with its defaults filled in, and the indices that the views look up.
 
 const DEFAULTS = {
-  artifacts: { compile_id: null, stage: "", order: 0, path: null, text: null, language: "python", backward: null, runs: null, piece: "" },
+  artifacts: { compile_id: null, stage: "", order: 0, path: null, text: null, language: "python", backward: null, runs: null, piece: "", modules: [], memory: null },
   breaks: { compile_id: null, place: null, explanation: "", hints: [], url: "", stack: [], advice: "" },
   compilations: {
     function: null, status: "compiled", failure: "", graph: null, attempts: 1, restarts: [], verdict: "",
     verdict_reason: "", transformed: null, calls: [], guards: [], guard_latency: null, guard_failures: null,
-    dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null,
-    graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, metrics: {},
+    dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null, callers: [], compiled_at: null,
+    graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, passes_ran: null, metrics: {},
   },
   fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "" },
-  findings: { text: "", weight: 0, place: null, compile_id: null },
+  findings: { text: "", weight: 0, place: null, compile_id: null, seconds: null },
   functions: { resumes: null, resumes_at: null, full_code: null },
-  kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [] },
+  kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [], launch: {} },
+  passes: { compile_id: null, function: "", within: [], nodes_before: 0, nodes_after: 0, first: 0, last: 0, sizes: [], piece: "" },
   phases: { compile_id: null, backward: false, parent: null },
   cudagraph_skips: { place: null, advice: "" },
+  cudagraph_rerecords: { compile_id: null, times: 1, place: null, advice: "" },
+  cache_lookups: { compile_id: null, key: "", backward: false, reason: "", changed: [], parts: [], settings: null },
+  shapes: { compile_id: null, reason: "", stack: [], torch_stack: [] },
   recompiles: { failed: [], advice: "", place: null, cause: "" },
   sources: { text: null, library: false },
 };
@@ -33,6 +37,7 @@ class RunModel {
       this[name] = (run[name] || []).map((each) => ({ ...defaults, ...each }));
     }
     for (const name of ["depyf", "torch", "python", "origin", "rank", "started"]) this[name] = run[name] ?? "";
+    this.traced = run.origin !== "files"; // else nobody has counted graph breaks, recompilations, guards and times
     this.command = run.command || [];
     this.notes = run.notes || [];
     this.failures = run.failures || [];
@@ -41,6 +46,8 @@ class RunModel {
     this.headline = packed.headline || "";
     this.counts = packed.counts || {};
     this.phaseWords = packed.phase_words || {};
+    this.timeParts = packed.time_parts || [];
+    this.memory = packed.memory || [];
     this.texts = packed.texts;
     this.stacks = packed.stacks;
     this.statements = packed.statements || {};
@@ -50,9 +57,11 @@ class RunModel {
     this.guardSources = packed.guards.sources;
     for (const each of this.compilations) {
       const groups = packed.guards.of[each.compile_id] || [];
-      each.guards = each.guards.map((guard, at) => ({ ...GUARD, ...guard, group: groups[at] }));
+      const required = packed.guards.required[each.compile_id] || [];
+      each.guards = each.guards.map((guard, at) => ({ ...GUARD, ...guard, group: groups[at], required: packed.guards.requirements[required[at]] || "" }));
     }
     for (const each of this.recompiles) each.failed = each.failed.map((failed) => ({ ...FAILED, ...failed }));
+    this.breaks.forEach((each, at) => (each.title = (packed.break_titles || [])[at] || each.reason.split("\n")[0]));
     this.artifact = new Map(this.artifacts.map((each) => [each.id, each]));
     this.compilation = new Map(this.compilations.map((each) => [each.compile_id, each]));
     this.byCompilation = grouped(this.artifacts, (each) => each.compile_id);
@@ -62,6 +71,8 @@ class RunModel {
     this.colours = new Map();
     for (const id of this.ids) if (this.hasGraph(id)) this.colours.set(id, this.colours.size % COLOURS);
     this.linksCache = new Map();
+    this.inputs = new Map();
+    this.shortTexts = new Map();
   }
 
   // The recorded stacks of calls, outermost first. Links of kernels and of transformed code hold sets of lines instead.
@@ -85,6 +96,28 @@ class RunModel {
 
   text(artifact) {
     return this.texts[artifact.id] ?? artifact.text ?? `# The text of ${artifact.path || artifact.id} is not there.`;
+  }
+
+  // The short names of AOTAutograd's inputs in the graphs of a compilation. Parts of a split graph have inputs of their own.
+  inputsOf({ compile_id: id }) {
+    if (!this.inputs.has(id)) {
+      const graphs = (this.byCompilation.get(id) || []).filter((each) => each.kind === "graph" && !each.piece);
+      const captured = graphs.filter((each) => each.stage === "Captured_Graph");
+      const texts = graphs.map((each) => this.text(each)).filter((text) => text.includes("AOTInput("));
+      this.inputs.set(id, captured.length === 1 ? inputNames(this.text(captured[0]), texts) : new Map());
+    }
+    return this.inputs.get(id);
+  }
+
+  // The text of a graph with the short names of parameters, by which they are found as well; "" if it has none.
+  shortText(artifact) {
+    if (!this.shortTexts.has(artifact.id)) {
+      const text = artifact.kind === "graph" ? this.text(artifact) : "";
+      const inputs = this.inputsOf(artifact);
+      const named = artifact.kind === "graph" && (inputs.size || /_(?:parameters|buffers)_/.test(text));
+      this.shortTexts.set(artifact.id, named ? text.replace(new RegExp(NAMED_INPUT, "g"), (word) => inputs.get(word) || shortName(word)) : "");
+    }
+    return this.shortTexts.get(artifact.id);
   }
 
   // The user's function that a resume function goes on with, over all steps.
@@ -112,6 +145,13 @@ class RunModel {
     return this.idsOf(root).length > 0 || this.lost.some((each) => each.function !== null && this.root(each.function) === root);
   }
 
+  // The functions that something is known of, without resume functions: the user's own before those of libraries.
+  get roots() {
+    const library = (index) => this.sources[this.functions[index].source]?.library;
+    const all = this.functions.map((_, index) => index).filter((index) => this.functions[index].resumes === null && this.matters(index));
+    return all.sort((one, other) => library(one) - library(other) || one - other);
+  }
+
   nameOf(index) {
     const one = this.functions[index];
     if (!one) return "?";
@@ -121,6 +161,14 @@ class RunModel {
   titleOf(id) {
     const one = this.compilation.get(id);
     return one && one.function !== null ? `${id}  ${this.nameOf(one.function)}` : id || "";
+  }
+
+  // The same for a list: the function, and of a resume function its line.
+  shortTitleOf(id) {
+    const one = this.functions[this.compilation.get(id)?.function];
+    if (!one) return "";
+    const name = this.functions[this.root(this.compilation.get(id).function)];
+    return `${name.qualified_name || name.name}${one.resumes === null ? "" : `, from line ${one.resumes_at}`}`;
   }
 
   placeText(place) {
@@ -177,6 +225,27 @@ class RunModel {
     return this.marks.get(keyOf(place));
   }
 
+  // The colours of the lines of a file that are in a graph: neighbours have different ones.
+  lineColours(source) {
+    this.lineColoursCache ||= new Map();
+    if (!this.lineColoursCache.has(source)) {
+      const lines = [...this.marks].filter(([, mark]) => mark.ids.size).map(([key]) => key.split(":").map(Number));
+      const own = lines.filter(([at]) => at === source).map(([, line]) => line).sort((one, other) => one - other);
+      this.lineColoursCache.set(source, new Map(own.map((line, at) => [line, at % COLOURS])));
+    }
+    return this.lineColoursCache.get(source);
+  }
+
+  // What Source begins with: a function; if that is a library's, which may only call the model, the file with most lines in graphs.
+  shownFirst(name) {
+    const source = name[0] === "f" ? this.functions[Number(name.slice(1))]?.source : undefined;
+    if (!this.sources[source]?.library) return name;
+    const lines = this.sources.map(() => 0);
+    for (const [key, mark] of this.marks) if (mark.ids.size) lines[Number(key.split(":")[0])] += 1;
+    const most = lines.indexOf(Math.max(...lines));
+    return lines[most] > 2 * lines[source] ? `s${most}` : name;
+  }
+
   // The lines of the statement around a line of which nothing is known itself.
   statement(place) {
     if (this.at(place)) return [place];
@@ -229,6 +298,18 @@ class RunModel {
   }
 }
 
+// Kernels that Inductor generated, and calls of libraries, which are counted apart everywhere (docs/glossary.md).
+function kernelCounts(kernels) {
+  const library = kernels.filter((each) => each.extern).length;
+  const own = kernels.length - library;
+  const words = [own ? count(own, "kernel") : "", library ? count(library, "library call") : ""].filter(Boolean).join(", ");
+  return { own, library, words };
+}
+
+// The results of compilations in words.
+const STATUS_WORDS = { empty: "no graph" };
+const statusOf = (one) => STATUS_WORDS[one.status] || one.status;
+
 function byOrder(one, other) {
   return one.order - other.order || (one.backward === true) - (other.backward === true); // or else as they came
 }
@@ -252,11 +333,11 @@ function nameAmong(artifact, list) {
 
 // ``Forward_graph`` reads better as words; what is no stage has its kind.
 function stageName(artifact) {
-  const names = { transformed: "Transformed code", full_code: "Whole story", kernels: "Kernels", guards: "Guards", wrapper: "Wrapper", note: "Note" };
+  const names = { transformed: "Transformed code", full_code: "Whole story", kernels: "Kernels", guards: "Guards", wrapper: "Wrapper", note: "Note", passes: "Passes" };
   const name = (artifact.kind === "graph" || artifact.kind === "wrapper") && artifact.stage
     ? (/[a-z][A-Z]|\./.test(artifact.stage) ? artifact.stage : artifact.stage.replace(/_/g, " ").toLowerCase().replace(/\baot\b/g, "AOT"))
-    : names[artifact.kind] || artifact.title;
-  const capital = name.charAt(0).toUpperCase() + name.slice(1);
+    : artifact.kind === "note" && artifact.stage ? artifact.stage : names[artifact.kind] || artifact.title;
+  const capital = name === artifact.stage ? name : name.charAt(0).toUpperCase() + name.slice(1); // torch's own name
   const whole = artifact.backward === true && !/backward/i.test(name) ? `${capital} (backward)` : capital;
   return artifact.piece ? `${artifact.piece}: ${whole}` : whole;
 }

@@ -8,17 +8,43 @@ function showOverview({ run }, node) {
   node.classList.add("page");
   fill(
     node,
-    el("h1", {}, run.command.length ? shortened(run.command.join(" "), 120) : "A run of torch.compile"),
-    el("p", { class: "headline" }, el("strong", {}, run.headline)),
+    el("h1", { class: "headline" }, run.headline || "A run of torch.compile"),
+    run.command.length ? el("p", { class: "mono" }, shortened(run.command.join(" "), 120)) : null,
     el("p", { class: "quiet" }, aboutRun(run)),
     run.failures.length ? failures(run) : null,
+    RUNS.length > 1 && !DATA.comparison ? aboutRanks() : null,
     tiles(run),
-    el("h2", {}, "Worth acting on"),
-    findings(run),
-    el("h2", {}, "Functions"),
-    functionTable(run),
-    run.notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, run.notes.map((note) => el("li", {}, note)))] : null
+    timeBar(run),
+    el("div", { class: "beside" },
+      el("section", { "aria-label": "Worth acting on" }, el("h2", {}, "Worth acting on"), findings(run)),
+      el("section", { "aria-label": "Functions" }, el("h2", {}, "Functions"), functionTable(run),
+        run.notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, run.notes.map((note) => el("li", {}, note)))] : null))
   );
+}
+
+const MOST_DIFFERENCES = 4;
+
+// Of a distributed program: whether this rank is like the others.
+function aboutRanks() {
+  const titles = [...new Set(DATA.differences.map((each) => each.title))];
+  const link = el("a", { href: "#ranks" }, titles.length ? "Where the ranks differ" : "The ranks");
+  if (!titles.length) return el("p", { class: "card" }, link, `: ${RUNS.length} ranks compiled the same, in the same order.`);
+  const more = titles.length - MOST_DIFFERENCES;
+  return el("div", { class: "card break" }, el("strong", {}, link, ":"), el("ul", {}, titles.slice(0, MOST_DIFFERENCES).map((title) => el("li", {}, title)), more > 0 ? el("li", {}, `and ${more} more`) : null));
+}
+
+const MOST_SHARES = 5;
+
+// What the compile time went into, as one bar; the rest of it is the last part.
+function timeBar(run) {
+  const total = Math.max(timeOf(run.totals), run.timeParts.length ? run.timeParts[0][1] : 0);
+  if (!(total > 0) || !run.timeParts.length) return null;
+  const large = run.timeParts.filter(([, part], at) => at < MOST_SHARES && part >= total / 100);
+  const rest = total - large.reduce((sum, [, part]) => sum + part, 0);
+  const parts = [...large, ...(rest >= total / 100 ? [["the rest", rest]] : [])];
+  return el("section", { class: "went", "aria-label": "What the compile time went into" },
+    el("div", { class: "shares", "aria-hidden": "true" }, parts.map(([, part], at) => el("i", { class: `graph-${at}`, style: { "flex-grow": String(part) } }))),
+    el("ul", { class: "legend" }, parts.map(([words, part], at) => el("li", { class: `graph-${at}` }, el("b", {}, shareOf(run, part) || seconds(part)), ` ${shortened(words, 60)}`))));
 }
 
 function failures(run) {
@@ -37,28 +63,34 @@ function aboutRun(run) {
   return parts.filter(Boolean).join("  ·  ");
 }
 
+const NOT_TRACED = "Not known: this was made from the files alone, without a manifest.";
+
 function tiles(run) {
   const counts = run.totals;
-  const total = counts.compile_seconds + counts.backward_compile_seconds;
   const tile = (value, name, href, bad) =>
     el("li", {}, el("a", { href: href + rankQuery(run), class: bad ? "tile bad" : "tile" }, el("strong", {}, value), el("span", {}, name)));
+  const first = (kind) => {
+    const artifact = run.ids.flatMap((id) => run.byCompilation.get(id) || []).find((each) => each.kind === kind);
+    return artifact ? address("stages", [artifact.id]) : "#stages";
+  };
   const n = (number) => number.toLocaleString("en");
+  const traced = (number) => (run.traced ? n(number) : "–");
   return el(
     "ul",
     { class: "tiles" },
     tile(n(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
-    tile(n(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", "#stages"),
-    tile(n(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
-    tile(n(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
-    tile(n(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles", counts.fallbacks),
-    tile(n(counts.kernels), counts.kernels === 1 ? "kernel" : "kernels", "#stages"),
-    tile(n(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
-    tile(seconds(total) || "–", "to compile", "#time")
+    tile(n(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", first("graph")),
+    tile(traced(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
+    tile(traced(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
+    tile(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
+    tile(n(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
+    tile(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
+    tile((run.traced && seconds(timeOf(counts))) || "–", "to compile", "#time")
   );
 }
 
 function findings(run) {
-  if (!run.findings.length) return el("p", { class: "quiet" }, "Nothing stands out.");
+  if (!run.findings.length) return el("p", { class: "quiet" }, !run.traced ? NOT_TRACED : run.totals.graphs ? "Nothing stands out: no graph broke, and nothing was compiled twice." : "Nothing stands out.");
   return el(
     "ol",
     { class: "findings" },
@@ -66,44 +98,49 @@ function findings(run) {
       el(
         "li",
         {},
+        each.seconds ? el("span", { class: "cost", title: "compile time" }, seconds(each.seconds)) : null,
         el("strong", {}, prose(each.title)), " ",
         each.place ? place(run, each.place) : null, " ",
-        each.compile_id ? chip(run, each.compile_id) : null,
+        each.compile_id ? compilationLink(run, each.compile_id) : null,
         each.text ? el("p", {}, prose(each.text)) : null
       )
     )
   );
 }
 
+const timeOf = (counts) => counts.compile_seconds + counts.backward_compile_seconds;
+
 function functionTable(run) {
-  const roots = run.functions.map((_, index) => index).filter((index) => run.functions[index].resumes === null && run.matters(index));
+  const roots = run.roots;
+  const of = (text, key) => numeric(text, (at) => run.counts[roots[at]][key]);
   const rows = roots.map((index) => {
     const one = run.functions[index];
     const ids = new Set(run.idsOf(index));
     const counts = run.counts[index];
     const entries = run.compilations.filter((each) => ids.has(each.compile_id));
     const where = [one.source, one.first_line];
+    const name = shortened(one.name, 60);
+    const guarded = entries.find((each) => each.guards.length);
     const verdicts = [...new Set(entries.map((each) => each.verdict).filter(Boolean))];
     return [
       el("a", { href: run.hrefOf(where), title: one.qualified_name }, shortened(one.qualified_name || one.name, 60)),
       el("span", { class: "quiet", title: run.sources[one.source]?.path }, shortened(run.placeText(where), 40)),
       counts.compilations,
-      counts.graphs,
-      counts.graph_breaks || "",
-      counts.recompilations || "",
+      counts.graphs || "",
+      counts.graph_breaks ? el("a", { href: address("breaks", [], {}, run), "aria-label": `Graph breaks of ${name}` }, counts.graph_breaks) : "",
+      counts.recompilations ? el("a", { href: address("recompiles", [`f${index}`], {}, run), "aria-label": `Recompilations of ${name}` }, counts.recompilations) : "",
       counts.fallbacks ? "yes" : "",
-      counts.kernels,
-      counts.guards,
-      seconds(counts.compile_seconds + counts.backward_compile_seconds),
+      counts.kernels ? counts.kernels.toLocaleString("en") : "",
+      guarded ? el("a", { href: address("guards", [guarded.compile_id], {}, run), "aria-label": `Guards of ${name}` }, counts.guards.toLocaleString("en")) : "",
+      run.traced ? seconds(timeOf(counts)) : "",
       verdicts.join(", "),
-      el("a", { href: address("flow", [`f${index}`], {}, run), "aria-label": `Flow of ${shortened(one.name, 60)}` }, "flow"),
+      el("a", { href: address("flow", [`f${index}`], {}, run), "aria-label": `Flow of ${name}` }, "flow"),
     ];
   });
-  const number = (text) => ({ text, number: true });
-  return tableOf(
+  return filledTableOf(
     "Functions that Dynamo compiled, with their resume functions",
-    ["Function", "Where", number("Compiled"), number("Graphs"), number("Breaks"), number("Recompilations"), "Falls back to eager",
-      number("Kernels"), number("Guards"), number("Time"), "Decompiled", "Drawing"],
+    ["Function", "Where", of("Compilations", "compilations"), of("Graphs", "graphs"), of("Breaks", "graph_breaks"), of("Recompilations", "recompilations"), "Fallback",
+      of("Kernels", "kernels"), of("Guards", "guards"), numeric("Time", (at) => timeOf(run.counts[roots[at]])), "Decompiled", "Drawing"],
     rows
   );
 }

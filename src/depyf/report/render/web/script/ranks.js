@@ -1,32 +1,112 @@
-// Ranks: where the runs of several processes differ. Only there when the page holds more than one.
+// Ranks: where the runs of several processes differ; of two runs that were compared, what changed, which is looked at first.
 
-if (RUNS.length > 1) VIEWS.push({ id: "ranks", title: DATA.comparison || "Ranks", show: showRanks });
+const RANKS = { id: "ranks", title: DATA.comparison ? "What changed" : "Ranks", show: DATA.comparison ? showChanges : showRanks };
+if (DATA.comparison) VIEWS.unshift(RANKS);
+else if (RUNS.length > 1) VIEWS.push(RANKS);
 
 function runName(run) {
   return DATA.names[run.index];
 }
 
-function showRanks({ parts }, node) {
+function showRanks(wanted, node) {
   if (node.childNodes.length) return;
   node.classList.add("page", "wide");
   fill(
     node,
-    el("h1", {}, DATA.comparison || "Where the ranks differ"),
+    el("h1", {}, "Where the ranks differ"),
     el("p", { class: "quiet" }, RUNS.map((run) => `${runName(run)}: ${count(run.compilations.length, "compilation")}`).join("  ·  ")),
     DATA.differences.length ? DATA.differences.map(difference) : el("p", {}, "They compiled the same, in the same order.")
   );
 }
 
+const KINDS_OF_CHANGE = [
+  ["function", "Functions"], ["break", "Graph breaks"], ["recompile", "Recompilations"], ["fallback", "Fallbacks to eager"],
+  ["failure", "Results of compilations"], ["graph", "Graphs"], ["kernel", "Kernels"],
+];
+
+function showChanges(wanted, node) {
+  if (node.childNodes.length) return;
+  node.classList.add("page", "wide");
+  const { numbers, functions, notes } = DATA.comparison;
+  const kinds = KINDS_OF_CHANGE.map(([kind, title]) => [title, DATA.differences.filter((each) => each.kind === kind)]).filter(([, list]) => list.length);
+  const worse = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after > before).map(([name]) => name);
+  const better = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after < before).map(([name]) => name);
+  const words = [worse.length ? `more ${worse.join(", ")}` : "", better.length ? `fewer ${better.join(", ")}` : ""].filter(Boolean);
+  const headline = DATA.differences.length ? words.join("; ") || "other code, with the same counts" : "The same was compiled";
+  fill(
+    node,
+    el("h1", { class: "headline" }, headline.charAt(0).toUpperCase() + headline.slice(1)),
+    el("p", { class: "quiet" }, `What changed from ${DATA.names[0]} to ${DATA.names[1]}`),
+    changeTable(numbers),
+    functions.length ? [el("h2", {}, "Functions"), functionChanges(functions)] : null,
+    kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, list.length.toLocaleString("en"))), list.map(difference)]),
+    notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
+  );
+}
+
+// How a number changed; worse and better are said in words, too.
+function deltaOf(before, after, unit, bad) {
+  const delta = after - before;
+  const still = unit ? Math.abs(delta) < 0.005 : delta === 0;
+  if (still) return el("span", { class: "quiet" }, "same");
+  const share = unit && before > 0 ? `, ${delta > 0 ? "+" : "−"}${Math.abs((100 * delta) / before).toFixed(0)} %` : "";
+  const text = `${delta > 0 ? "+" : "−"}${unit ? seconds(Math.abs(delta)) : Math.abs(delta).toLocaleString("en")}${share}`;
+  return el("span", { class: bad ? (delta > 0 ? "worse" : "better") : null }, text, bad && !unit ? (delta > 0 ? " worse" : " better") : "");
+}
+
+function changeTable(numbers) {
+  const shown = (value, unit) => (unit ? seconds(value) : value.toLocaleString("en"));
+  const rows = numbers.map(([name, before, after, unit, bad]) => [
+    name.startsWith("  ") ? el("span", { class: "part" }, name.trim()) : el("b", {}, name), shown(before, unit), shown(after, unit), deltaOf(before, after, unit, bad),
+  ]);
+  return tableOf("Numbers of both runs", ["", numeric("Before"), numeric("After"), numeric("Change")], rows, { narrow: true });
+}
+
+// A row for each function: what is the same stands there once.
+function functionChanges(functions) {
+  const columns = [["Graphs", "graphs"], ["Breaks", "graph_breaks"], ["Recompilations", "recompilations"], ["Fallbacks", "fallbacks"], ["Kernels", "kernels"], ["Guards", "guards"]];
+  const cell = (before, after, name) => {
+    if (before[name] === after[name]) return (after[name] || "").toLocaleString("en");
+    const bad = name !== "kernels" && name !== "guards";
+    return el("span", { class: bad ? (after[name] > before[name] ? "worse" : "better") : null }, `${before[name]} → ${after[name]}`);
+  };
+  const time = (one) => seconds(timeOf(one));
+  const rows = functions.map(([name, before, after]) => [
+    shortened(name, 80),
+    ...(before && after
+      ? [...columns.map(([, key]) => cell(before, after, key)), `${time(before)} → ${time(after)}`]
+      : [...columns.map(([, key]) => String((before || after)[key] || "")), before ? "no longer compiled" : "compiled now"]),
+  ]);
+  return filledTableOf("Functions in both runs", ["Function", ...columns.map(([title]) => numeric(title)), numeric("Time")], rows);
+}
+
 function difference(each) {
   const names = Object.keys(each.ranks || {});
   const where = each.place && RUNS[0].sources[each.place[0]] ? place(RUNS[0], each.place) : null;
+  const called = (name) => (each.kind === "graph" ? stageName({ kind: "graph", stage: name, backward: null, piece: "" }) : name);
+  const side = (name) => el("div", {}, el("h3", {}, called(name)), each.unified || /^@{2} /.test(each.ranks[name]) ? unifiedDiff(each.ranks[name]) : el("pre", { tabindex: "0" }, shortNames(each.ranks[name])));
+  const head = names.slice(0, each.unified ? 1 : names.length);
+  const more = names.slice(head.length);
+  const box = more.length > 0 && el("details", { class: "guards", ontoggle: () => box.open && box.childNodes.length === 1 && add(box, [el("div", { class: "sides" }, more.map(side))]) },
+    el("summary", {}, `${each.kind === "graph" ? count(more.length, "other stage") : `${more.length} more`}: ${shortened(more.map(called).join(", "), 160)}`));
   return el(
     "section",
     { class: "difference" },
-    el("h2", {}, each.title, " ", where),
-    each.text ? el("p", {}, each.text) : null,
-    el("div", { class: "sides" }, names.map((name) => el("div", {}, el("h3", {}, name), el("pre", { tabindex: "0" }, each.ranks[name]))))
+    el("h3", {}, where ? each.title.replace(` (${RUNS[0].placeText(each.place)})`, "") : each.title, " ", where), // the link names the line
+    each.text ? el("p", { class: "told" }, each.text) : null,
+    el("div", { class: each.unified ? "sides one" : "sides" }, head.map(side)),
+    box
   );
+}
+
+// The text of a graph with short names of parameters in sight.
+const shortNames = (text) => withShortNames([text], new Map());
+
+function unifiedDiff(text) {
+  const kinds = { "+": "diff-add", "-": "diff-drop", "@": "diff-skip" };
+  const lines = text.split("\n");
+  const begin = /^--- /.test(lines[0]) && /^\+\+\+ /.test(lines[1] || "") ? 2 : 0; // the names of both sides
+  return el("pre", { tabindex: "0" }, lines.slice(begin).map((line) => el("span", { class: `row ${kinds[line[0]] || ""}` }, line ? shortNames(line) : " ")));
 }
 
 function showRank(run) {

@@ -19,7 +19,7 @@ function rankQuery(run) {
 }
 
 function parseRoute(hash) {
-  const [path, query] = (hash.replace(/^#/, "") || "overview").split("?");
+  const [path, query] = (hash.replace(/^#/, "") || VIEWS[0].id).split("?");
   const parts = path.split("/").map((part) => {
     try {
       return decodeURIComponent(part);
@@ -35,7 +35,7 @@ function parseRoute(hash) {
 function address(view, parts, keys, run) {
   const query = new URLSearchParams(keys || {});
   if (run && RUNS.length > 1) query.set("rank", run.index);
-  const path = [view, ...parts].map(encodeURIComponent).join("/");
+  const path = [view, ...parts].map((part) => encodeURIComponent(String(part).replace(/\p{Surrogate}/gu, "\ufffd"))).join("/"); // of hostile names, too
   return `#${path}${String(query) ? `?${query}` : ""}`;
 }
 

@@ -2,7 +2,9 @@
 
 VIEWS.push({ id: "source", title: "Source", show: showSource, keys: sourceKeys });
 
-const SIGNS = { break: ["■", "graph break"], recompile: ["↻", "recompiled"], fallback: ["▲", "left to Python"] };
+const SIGNS = { break: ["■", "graph break"], recompile: ["↻", "recompiled"], fallback: ["▲", "left to Python, or failed to compile"] };
+
+const MOST_CHIPS = 12;
 
 let source = null; // the one SourceView, made when it is first looked at
 
@@ -32,13 +34,18 @@ class SourceView {
     this.code = new CodePane("source-code", "Your code", {
       choose: (line) => this.choose([this.target.source, line]),
       classes: (line) => this.classes(line),
+      tint: (line) => this.tint(line),
       gutter: (line) => this.gutter(line),
       remark: (line) => this.remark(line),
     });
     this.details = el("div", { class: "details", role: "region", "aria-label": "About the chosen line", "aria-live": "polite", tabindex: "0" });
     this.stage = new ArtifactPane(this, "stage", "Stage", (artifact) => artifact.kind !== "kernels" && artifact.kind !== "note");
     this.kernel = new ArtifactPane(this, "kernel", "Kernels", (artifact) => artifact.kind === "kernels");
+    this.splitters = [splitter("Width of your code", true), splitter("Width of the stage", true), splitter("Height of your code", false)];
     const next = (step, text, title) => el("button", { type: "button", title, "aria-label": title, onclick: () => this.nextMark(step) }, text);
+    this.code.node.dataset.pane = "code";
+    this.details.dataset.pane = "details";
+    restoreSizes([this.code.node, this.details], false);
     fill(
       node,
       el("h1", { class: "hidden" }, "Source"),
@@ -47,17 +54,21 @@ class SourceView {
         { class: "panes" },
         el(
           "div",
-          { class: "pane" },
+          { class: "pane", "data-pane": "source" },
           el("div", { class: "bar" }, el("label", { for: "source-pick" }, "Your code"), this.picker,
             next(-1, "‹", "Previous break, recompile or fallback (p)"), next(1, "›", "Next break, recompile or fallback (n)")),
           this.graphs,
           this.code.node,
+          this.splitters[2],
           this.details
         ),
+        this.splitters[0],
         this.stage.node,
+        this.splitters[1],
         this.kernel.node
       )
     );
+    restoreSizes([...node.querySelectorAll(".pane")], true);
   }
 
   // Functions that Dynamo compiled, by file; files that were only traced into stand for themselves.
@@ -85,15 +96,17 @@ class SourceView {
     const [name = "", line] = parts;
     const index = Number(name.slice(1));
     const first = parseRoute(this.picker.options.length ? this.picker.options[0].value : "#source/f0").parts[0];
-    const wanted = /^[fs]\d+$/.test(name) && (name[0] === "f" ? this.run.functions : this.run.sources)[index] ? name : first;
+    const wanted = /^[fs]\d+$/.test(name) && (name[0] === "f" ? this.run.functions : this.run.sources)[index] ? name : this.run.shownFirst(first);
     this.open(wanted);
     this.stage.ask(keys.get("stage"));
+    if (keys.has("stage")) this.putInFront(this.stage);
     this.kernel.ask(keys.get("kernel"));
+    if (!keys.has("stage")) this.putInFront(this.kernel);
     const number = Number(line);
     if (number >= 1 && this.target) {
       this.code.moveTo(Math.min(number, this.code.lines.length));
-      this.code.reveal(this.code.cursor, "middle");
       this.choose([this.target.source, this.code.cursor]);
+      this.code.reveal(this.code.cursor, "middle");
     } else if (!this.selection) {
       this.clear();
     }
@@ -129,16 +142,20 @@ class SourceView {
     this.ids = root === null ? this.idsIn(at) : this.run.idsOf(root);
     this.focus = this.ids.find((id) => this.run.colours.has(id)) || this.ids[0] || null;
     this.picker.value = address("source", [root === null ? name : `f${root}`], {}, this.run);
-    this.stops = this.findStops();
+    [this.stops, this.costly] = this.findStops();
+    this.code.node.classList.toggle("no-kernels", ![...this.run.marks].some(([key, mark]) => key.startsWith(`${at}:`) && mark.kernels.length));
     this.paintGraphs();
     if (same) this.code.refresh();
     else {
       const text = file.text === null ? `The text of ${file.path} could not be read.` : file.text;
       this.code.show(text, file.text === null ? "text" : "python", `Your code, ${shortened(fileName(file.path), 60)}`);
     }
-    if (one && !(stay && same)) this.code.reveal(Math.min(one.first_line, this.code.lines.length), "top");
+    const begin = one ? one.first_line : this.stops[0] || 1; // of a file that was traced into, the first line in a graph
+    if (!(stay && same)) this.code.reveal(Math.min(begin, this.code.lines.length), "top");
     this.stage.offer(this.ids, this.focus);
     this.kernel.offer(this.ids, this.focus);
+    this.splitters[0].hidden = this.stage.node.hidden && this.kernel.node.hidden;
+    this.splitters[1].hidden = this.stage.node.hidden || this.kernel.node.hidden;
   }
 
   idsIn(at) {
@@ -147,7 +164,7 @@ class SourceView {
     return this.run.ids.filter((id) => ids.has(id));
   }
 
-  // The lines that n and p lead to: those that cost something, or else those that something is known of.
+  // The lines that n and p lead to: those that cost something, or else those that something is known of; and which it is.
   findStops() {
     const lines = [];
     const computed = [];
@@ -155,7 +172,7 @@ class SourceView {
       const [at, line] = key.split(":").map(Number);
       if (at === this.target.source) (mark.breaks.length || mark.recompiles.length || mark.fallbacks.length ? lines : computed).push(line);
     }
-    return (lines.length ? lines : computed).sort((one, other) => one - other);
+    return [(lines.length ? lines : computed).sort((one, other) => one - other), lines.length > 0];
   }
 
   nextMark(step) {
@@ -166,17 +183,40 @@ class SourceView {
     this.choose([this.target.source, next]);
   }
 
+  // A chip for each graph. Many are shown function by function: a list of the functions, and the entries of one.
   paintGraphs() {
     const withGraph = this.ids.filter((id) => this.run.colours.has(id));
-    const at = Math.max(0, Math.min(withGraph.indexOf(this.focus) - MOST_SHOWN / 2, withGraph.length - MOST_SHOWN));
-    const buttons = withGraph.slice(at, at + MOST_SHOWN).map((id) =>
+    const functionOf = (id) => (this.run.compilation.get(id) || {}).function ?? null;
+    const byFunction = grouped(withGraph, functionOf);
+    const many = withGraph.length > MOST_CHIPS && byFunction.size > 1;
+    const own = (many && byFunction.get(functionOf(this.focus))) || withGraph;
+    const at = Math.max(0, Math.min(own.indexOf(this.focus) - MOST_SHOWN / 2, own.length - MOST_SHOWN));
+    const buttons = own.slice(at, at + MOST_SHOWN).map((id) =>
       el("button", {
         type: "button", class: "chip", title: this.run.titleOf(id), "aria-pressed": String(id === this.focus),
         style: { "--graph": `var(--g${this.run.colours.get(id)})` }, onclick: () => this.setFocus(id),
       }, id)
     );
-    fill(this.graphs, el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"), buttons.length ? buttons : el("span", { class: "quiet" }, "none"),
-      withGraph.length > buttons.length ? el("span", { class: "quiet" }, `${buttons.length} of ${withGraph.length.toLocaleString("en")}; the lists of stages have all`) : null);
+    fill(this.graphs, many ? this.functionPicker(byFunction) : el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"),
+      buttons.length ? buttons : el("span", { class: "quiet" }, "none"),
+      own.length > buttons.length ? el("span", { class: "quiet" }, `${buttons.length} of ${own.length.toLocaleString("en")}; the lists of stages have all`) : null);
+  }
+
+  // The functions that the graphs belong to, with the number of graphs of each; resume functions by the line they begin at.
+  functionPicker(byFunction) {
+    const name = (index) => {
+      const one = this.run.functions[index];
+      if (!one) return "of no function";
+      return one.resumes !== null && this.target.root !== null ? `resumed at line ${one.resumes_at}` : this.run.nameOf(index);
+    };
+    const picker = el("select", { id: "graph-function", onchange: () => {
+      this.setFocus(picker.value);
+      document.getElementById("graph-function").focus(); // a new one was made
+    } });
+    for (const [index, ids] of byFunction) {
+      picker.append(el("option", { value: ids[0], selected: ids.includes(this.focus) }, `${shortened(name(index), 60)}  (${count(ids.length, "graph")})`));
+    }
+    return [el("label", { for: "graph-function", class: "quiet" }, `Graphs of ${count(byFunction.size, "function")}`), picker];
   }
 
   // One compile id is in front: its colour on the lines, its artifacts in the panes.
@@ -194,9 +234,13 @@ class SourceView {
     const mark = this.run.at([this.target.source, line]);
     const one = this.target.root === null ? null : this.run.functions[this.target.root];
     const outside = one && (line < one.first_line || line > one.last_line) && !(mark && mark.ids.size);
-    const shown = mark && (mark.ids.has(this.focus) ? this.focus : this.ids.find((id) => mark.ids.has(id)));
-    const colour = shown && this.run.colours.get(shown);
-    return `${outside ? "outside" : ""} ${shown && colour !== undefined ? `tinted graph-${colour}` : ""}`;
+    return outside ? "outside" : "";
+  }
+
+  // Lines of the graph in front have colours of their own, which their parts in the other panes have, too.
+  tint(line) {
+    const mark = this.target && this.run.at([this.target.source, line]);
+    return mark && mark.ids.has(this.focus) ? [this.run.lineColours(this.target.source).get(line)] : [];
   }
 
   gutter(line) {
@@ -204,13 +248,13 @@ class SourceView {
     const ids = mark ? this.ids.filter((id) => mark.ids.has(id)) : [];
     const stripes = ids.slice(0, 6).map((id) => el("i", { class: `graph-${this.run.colours.get(id)}` }));
     const guards = mark ? mark.guards.length : 0;
-    const kernels = mark ? mark.kernels.length : 0;
+    const kernels = kernelCounts(mark ? mark.kernels : []);
     const sign = !mark ? "" : mark.breaks.length ? "break" : mark.fallbacks.length ? "fallback" : mark.recompiles.length ? "recompile" : "";
     return [
       el("span", { class: `sign ${sign}`, title: sign ? SIGNS[sign][1] : null }, sign ? SIGNS[sign][0] : ""),
       el("span", { class: "stripes", title: ids.length ? `in the graphs of ${shortened(ids.join(", "), 200)}` : null }, stripes),
-      el("span", { class: "tally", title: guards ? count(guards, "guard") : null }, guards ? `${guards}g` : ""),
-      el("span", { class: "tally", title: kernels ? count(kernels, "kernel") : null }, kernels ? `${kernels}k` : ""),
+      el("span", { class: "tally", title: guards ? count(guards, "guard") : null, "data-long": guards ? count(guards, "guard") : null }, guards ? `${guards}g` : ""),
+      el("span", { class: "tally", title: kernels.words || null, "data-long": kernels.own ? count(kernels.own, "kernel") : kernels.words || null }, kernels.own ? `${kernels.own}k` : kernels.library ? `${kernels.library}lib` : ""),
     ];
   }
 
@@ -218,13 +262,14 @@ class SourceView {
     const mark = this.target && this.run.at([this.target.source, line]);
     if (!mark) return null;
     const parts = [];
-    for (const [reason, met] of grouped(mark.breaks, (each) => each.reason.split("\n")[0])) {
-      parts.push(el("span", { class: "remark break" }, el("b", {}, "Graph break"), ": ", prose(shortened(reason, 300)), met.length > 1 ? `, in ${met.length} compilations` : ""));
+    for (const [title, met] of grouped(mark.breaks, (each) => each.title)) {
+      parts.push(el("span", { class: "remark break" }, el("b", {}, "Graph break"), ": ", prose(shortened(title, 300)), met.length > 1 ? `, in ${met.length} compilations` : ""));
     }
-    for (const [words, met] of grouped(mark.recompiles, (each) => (each.failed[0] ? each.failed[0].words || each.failed[0].text : ""))) {
+    for (const met of grouped(mark.recompiles, (each) => (each.failed[0] ? checkOf(each.failed[0]) : "")).values()) {
+      const words = recompiledFor(met);
       parts.push(el("span", { class: "remark recompile" }, el("b", {}, `Recompiled${met.length > 1 ? ` ${met.length} times` : ""}`), words ? `: ${shortened(words, 300)}` : ""));
     }
-    if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, el("b", {}, "Left to Python"), `: ${shortened(mark.fallbacks[0].cause, 300)}`));
+    if (mark.fallbacks.length) parts.push(el("span", { class: "remark fallback" }, el("b", {}, cameTo(mark.fallbacks[0])), `: ${shortened(isRaised(mark.fallbacks[0]) ? mark.fallbacks[0].reason.trim().split("\n")[0] : mark.fallbacks[0].cause, 300)}`));
     if (parts.length > 4) parts.splice(3, parts.length, el("span", { class: "remark" }, `and ${parts.length - 3} more`));
     return parts.length ? el("div", { class: "remarks", role: "presentation" }, parts) : null;
   }
@@ -239,6 +284,7 @@ class SourceView {
     }
     this.apply(selectPlace(this.run, line));
     aboutPlace(this, at);
+    this.code.reveal(line[1]); // what is said of it takes room
     this.remember(line[1]);
   }
 
@@ -258,6 +304,15 @@ class SourceView {
     if (here) this.code.reveal(here[0], "middle");
     aboutLine(this, pane.artifact, selection);
     this.remember(here ? here[0] : null);
+  }
+
+  // The graph that a pane shows is in front, and the other pane shows it, too.
+  putInFront(pane) {
+    const id = pane.artifact && pane.artifact.compile_id;
+    if (!id || id === this.focus || !this.run.colours.has(id)) return;
+    this.setFocusQuietly(id);
+    this.code.highlight(placesIn(this.target.source, this.selection));
+    for (const each of [this.stage, this.kernel]) if (each !== pane && each.artifact) each.toCompilation(id);
   }
 
   setFocusQuietly(id) {

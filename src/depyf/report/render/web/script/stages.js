@@ -56,7 +56,7 @@ class StagesView {
     const chosen = this.artifact && this.artifact.compile_id;
     const nodes = groups.map(([id, list]) => {
       const box = el("details", { open: groups.length < 5 || words.length > 0 || id === chosen },
-        el("summary", {}, id ? chip(this.run, id) : null, el("span", { class: "what", title: id ? this.run.titleOf(id) : null }, id ? this.run.titleOf(id).slice(id.length).trim() : "The whole run"), el("span", { class: "tally" }, list.length)));
+        el("summary", {}, id ? chip(this.run, id) : null, el("span", { class: "what", title: id ? this.run.titleOf(id) : null }, id ? this.run.shortTitleOf(id) : "The whole run"), el("span", { class: "tally" }, list.length)));
       const build = () => {
         if (!box.open || box.built) return;
         box.built = true;

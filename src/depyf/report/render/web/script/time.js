@@ -2,8 +2,8 @@
 
 VIEWS.push({ id: "time", title: "Time", show: showTime });
 
-const ROW = 18;
-const SHALLOW = 5; // levels of phases that are shown at first
+const ROW = 25;
+const SHALLOW = 5; // levels of phases that are shown at first; a phase that is called as the one around it is a part of that
 
 function showTime({ run }, node) {
   if (node.run === run) return;
@@ -13,6 +13,7 @@ function showTime({ run }, node) {
   fill(
     node,
     el("h1", {}, "Time"),
+    phases.length ? [el("h2", {}, "Where it went"), partTable(run)] : null,
     el("h2", {}, "Timeline"),
     timelines(run, phases),
     el("h2", {}, "Phases"),
@@ -29,7 +30,7 @@ function timelines(run, phases) {
   const whole = el("button", { type: "button", onclick: () => zoom(null) }, "Show the whole run");
   let chosen = null;
   const draw = () => {
-    const shown = { chosen, stretched: stretch.checked && !chosen, deepest: deep.checked || chosen ? Infinity : SHALLOW };
+    const shown = { chosen, stretched: stretch.checked && !chosen, all: deep.checked || Boolean(chosen) };
     fill(box, timeline(run, phases, shown, zoom));
     whole.hidden = !chosen;
   };
@@ -43,19 +44,33 @@ function timelines(run, phases) {
   const stretch = el("input", { type: "checkbox", id: "stretch", onchange: draw });
   draw();
   return el("div", { onkeydown: (event) => event.key === "Escape" && zoom(null) },
-    el("div", { class: "bar" }, stretch, el("label", { for: "stretch" }, "Stretch each compilation to the whole width"), deep, el("label", { for: "deep" }, "All levels"), whole), box);
+    el("div", { class: "bar" }, el("span", {}, stretch, el("label", { for: "stretch" }, " Stretch each compilation to the whole width")), el("span", {}, deep, el("label", { for: "deep" }, " All levels")), whole,
+    el("button", { type: "button", onclick: () => saveTrace() }, "Save for Perfetto")), box);
 }
 
 // The phases with their depths, the time that none of the phases inside of them took, and what they are called: in words,
-// or as PyTorch calls them where the phase around has the same words.
+// or as PyTorch calls them where the phase around has the same words. Those are ``folded`` at first: ``level`` and
+// ``ownShown`` are depth and time without them. An outermost one, most of which phases inside took, has a name for the whole.
 function nested(run) {
-  const all = run.phases.map((each) => ({ ...each, end: each.start + each.seconds, own: each.seconds, depth: 0, called: run.phaseWords[each.name] || each.name }));
-  all.forEach((each, index) => {
-    if (each.parent === null || each.parent >= index) return;
-    each.depth = all[each.parent].depth + 1;
-    if ((run.phaseWords[run.phases[each.parent].name] || "") === each.called) each.called = each.name;
-    all[each.parent].own = Math.max(0, all[each.parent].own - each.seconds);
+  const all = run.phases.map((each) => {
+    const words = run.phaseWords[each.name] || each.name;
+    return { ...each, end: each.start + each.seconds, own: each.seconds, depth: 0, level: 0, folded: false, within: new Set(), words, called: words };
   });
+  all.forEach((each, index) => {
+    const outer = each.parent === null || each.parent >= index ? null : all[each.parent];
+    const around = outer && outer.compile_id === each.compile_id ? outer : null; // a track is that of one compilation
+    each.root = around ? around.root : each;
+    if (outer) outer.own = Math.max(0, outer.own - each.seconds);
+    if (!around) return;
+    each.folded = around.words === each.words;
+    each.depth = around.depth + 1;
+    each.level = around.level + (each.folded ? 0 : 1);
+    if (each.folded) each.called = each.name;
+    each.within = new Set([...around.within, around.name]);
+  });
+  for (const each of all) each.ownShown = each.own;
+  for (const each of [...all].reverse()) if (each.folded) all[each.parent].ownShown += each.ownShown;
+  for (const each of all) if (!each.depth && each.ownShown < each.seconds / 2) each.words = each.called = each.backward ? "the whole backward" : "the whole compilation";
   return all;
 }
 
@@ -63,34 +78,71 @@ function nested(run) {
 const least = (items, key) => items.reduce((found, each) => Math.min(found, each[key]), Infinity);
 const most = (items, key) => items.reduce((found, each) => Math.max(found, each[key]), -Infinity);
 
-function timeline(run, phases, { chosen, stretched, deepest }, zoom) {
+function timeline(run, phases, { chosen, stretched, all }, zoom) {
   const start = least(phases, "start");
   const from = chosen ? chosen.start : start;
   const span = Math.max((chosen ? chosen.end : most(phases, "end")) - from, 1e-9);
-  const shown = phases.filter((each) => each.depth < deepest && each.start < from + span && each.end > from);
+  const level = all ? "depth" : "level";
+  const drawn = phases.filter((each) => (all || (!each.folded && each.level < SHALLOW)) && each.start < from + span && each.end > from);
   const detail = el("p", { class: "quiet", role: "status" }, "Point at a phase, or move to it with Tab, to see how long it took; click it, or press Enter, to enlarge it.");
   const tell = (phase) => fill(detail, `${phase.compile_id || "no compile id"}  ${phase.name}${inWords(run, phase.name)}${phase.backward ? " (backward)" : ""}: ${seconds(phase.seconds)}, from ${seconds(phase.start - start)}; ${seconds(phase.own)} in no phase inside of it`);
+  const bar = (each, left, wide, top) => {
+    const part = Math.min(each.end, left + wide) - Math.max(each.start, left); // what of it is on the axis
+    if (part / wide <= 4e-4) return null;
+    return el("button", {
+      type: "button", class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 || chosen ? null : "-1", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
+      style: { left: `${(100 * (Math.max(each.start, left) - left)) / wide}%`, width: `${(100 * part) / wide}%`, top: `${(each[level] + top) * ROW}px`, "--own": String((all ? each.own : each.ownShown) / Math.max(each.seconds, 1e-9)) },
+      onmouseenter: () => tell(each), onfocus: () => tell(each), onclick: () => zoom(each),
+    }, part / wide > 0.02 ? (all ? each.called : each.words) : null);
+  };
+  const row = (label, levels, bars) => el("div", { class: "track" }, label, el("div", { class: "bars", style: { height: `${levels * ROW}px` } }, bars));
   const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
-  const rows = [...grouped(shown, (each) => each.compile_id)].sort(last).map(([id, list]) => {
-    const left = stretched ? least(list, "start") : from;
-    const wide = stretched ? Math.max(most(list, "end"), left + 1e-9) - left : span;
-    const part = (each) => Math.min(each.end, left + wide) - Math.max(each.start, left); // what of it is on the axis
-    const levels = most(list, "depth");
-    const bars = list.filter((each) => part(each) / wide > 4e-4).map((each) =>
-      el("button", {
-        type: "button", class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 || chosen ? null : "-1", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
-        style: { left: `${(100 * (Math.max(each.start, left) - left)) / wide}%`, width: `${(100 * part(each)) / wide}%`, top: `${each.depth * ROW}px`, "--own": String(each.own / Math.max(each.seconds, 1e-9)) },
-        onmouseenter: () => tell(each), onfocus: () => tell(each), onclick: () => zoom(each),
-      }, part(each) / wide > 0.03 ? each.called : null)
-    );
-    const cached = id && Object.values((run.compilation.get(id) || { cache: {} }).cache).includes("hit");
-    return el("div", { class: "track" },
-      el("span", { class: "label", title: id ? `${run.titleOf(id)}${cached ? ", from a cache of PyTorch's" : ""}` : null }, id ? chip(run, id) : "other", cached ? el("small", {}, " cached") : null),
-      el("div", { class: "bars", style: { height: `${(levels + 1) * ROW}px` } }, bars));
+  const apart = () => [...grouped(drawn, (each) => each.compile_id)].sort(last).map(([id, list]) => {
+    const left = least(list, "start");
+    const wide = Math.max(most(list, "end"), left + 1e-9) - left;
+    const label = el("span", { class: "label", title: aboutTrack(run, id) }, id ? chip(run, id) : "other", isCached(run, id) ? el("small", {}, " cached") : null);
+    return row(label, most(list, level) + 1, list.map((each) => bar(each, left, wide, 0)));
   });
+  const packed = () => lanesOf(drawn).map((lane) => row(null, 2 + most(lane.flatMap((each) => each.phases), level), lane.map((stretch) => [
+    trackName(run, stretch, from, span), stretch.phases.map((each) => bar(each, from, span, 1)),
+  ])));
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { style: { left: `${share * 100}%` } }, seconds(from - start + share * span)));
   return el("div", { class: "timeline", role: "region", "aria-label": chosen ? `Timeline of ${chosen.name}` : "Timeline", tabindex: "0" },
-    stretched ? null : el("div", { class: "track axis" }, el("span", { class: "label" }), el("div", { class: "bars" }, ticks)), rows, detail);
+    stretched ? null : el("div", { class: "track axis" }, el("div", { class: "bars" }, ticks)), stretched ? apart() : packed(), detail);
+}
+
+// Phases of one compilation after each other, until those of another one begin, are a stretch; stretches that do not
+// overlap share a lane. What belongs to no compilation comes last.
+function lanesOf(phases) {
+  const stretches = [];
+  for (const part of [phases.filter((each) => each.compile_id !== null), phases.filter((each) => each.compile_id === null)]) {
+    const roots = [...grouped(part, (each) => each.root)].sort(([one], [other]) => one.start - other.start);
+    let open = null;
+    for (const [root, inside] of roots) {
+      if (!open || open.id !== root.compile_id || (root.compile_id === null && root.start < open.end)) stretches.push((open = { id: root.compile_id, start: root.start, end: root.end, phases: [] }));
+      open.end = Math.max(open.end, root.end);
+      for (const each of inside) open.phases.push(each);
+    }
+  }
+  const lanes = [];
+  for (const stretch of stretches) {
+    const lane = lanes.find((each) => (each[0].id === null) === (stretch.id === null) && each[each.length - 1].end <= stretch.start + 1e-9);
+    if (lane) lane.push(stretch);
+    else lanes.push([stretch]);
+  }
+  return lanes;
+}
+
+const isCached = (run, id) => Boolean(id) && Object.values((run.compilation.get(id) || { cache: {} }).cache).includes("hit");
+const aboutTrack = (run, id) => (id ? `${run.titleOf(id)}${isCached(run, id) ? ", from a cache of PyTorch's" : ""}` : "in no compilation");
+
+// What a stretch is called, above its phases; it leads to all about the compilation.
+function trackName(run, { id, start, end }, from, span) {
+  const [left, right] = [Math.max(start, from), Math.min(end, from + span)];
+  const style = { left: `${(100 * (left - from)) / span}%`, width: `${(100 * (right - left)) / span}%`, "--graph": id && run.colours.has(id) ? `var(--g${run.colours.get(id)})` : null };
+  const text = id ? `${run.titleOf(id)}${isCached(run, id) ? ", cached" : ""}` : "other";
+  const readable = (right - left) / span > 0.02;
+  return el(id && readable ? "a" : "span", { class: "whose", href: id && readable ? address("compilations", [id], {}, run) : null, title: aboutTrack(run, id), style }, readable ? text : null);
 }
 
 function inWords(run, name) {
@@ -101,34 +153,90 @@ function inWords(run, name) {
 function phaseTable(run, phases) {
   const names = grouped(phases, (each) => each.name);
   const sum = (list, key) => list.reduce((total, each) => total + each[key], 0);
-  const rows = [...names].map(([name, list]) => [name, list.length, sum(list, "seconds"), sum(list, "own")]);
+  const outer = (list) => list.filter((each) => !each.within.has(each.name)); // a phase in one of its own name counts once
+  const rows = [...names].map(([name, list]) => [name, list.length, sum(outer(list), "seconds"), sum(list, "own")]);
   rows.sort((one, other) => other[2] - one[2]);
-  const number = (text) => ({ text, number: true });
   return tableOf(
     "Phases over all compilations",
-    ["Phase", "What it is", number("Times"), number("Altogether"), number("Without the phases inside")],
-    rows.map(([name, times, total, own]) => [el("span", { title: name }, shortened(name, 60)), inWords(run, name).slice(2), times, seconds(total), seconds(own)])
+    ["Phase", "What it is", ...["Times", "Altogether", "Without the phases inside"].map((text, column) => numeric(text, (at) => rows[at][column + 1]))],
+    rows.map(([name, times, total, own]) => [el("span", { title: name }, shortened(name, 60)), inWords(run, name).slice(2), times, seconds(total), seconds(own)]),
+    { most: MOST_PHASES }
+  );
+}
+
+const MOST_PARTS = 8;
+const MOST_PHASES = 15;
+
+// The share of the compile time; "" of what is more than all of it, where several processes compile at the same time.
+function shareOf(run, part) {
+  const total = timeOf(run.totals);
+  return total > 0 && part <= total ? `${part < total / 200 ? "< 1" : Math.round((100 * part) / total)} %` : "";
+}
+
+// What the time went into, in words: phases of one kind together, without the phases inside of them.
+function partTable(run) {
+  const most = run.timeParts[0][1] || 1;
+  return tableOf(
+    "Where the compile time went",
+    ["What", numeric("Time"), numeric("Share"), ""],
+    run.timeParts.slice(0, MOST_PARTS).map(([words, part]) => [
+      shortened(words, 80), seconds(part), shareOf(run, part),
+      el("span", { class: "share", style: { width: `${(100 * part) / most}%` } }),
+    ]),
+    { narrow: true }
   );
 }
 
 function guardTable(run) {
-  const number = (text) => ({ text, number: true });
   const blank = (value) => (value === null ? "" : value);
-  return tableOf(
+  const of = (key) => (at) => run.compilations[at][key];
+  return filledTableOf(
     "Each compilation: time, calls, and its guards",
-    ["Compile id", "Function", "Status", number("Forward"), number("Backward"), number("Runs"), number("Guards"), number("Check takes"), number("Did not hold"), "Caches", "Dynamic sizes"],
+    [
+      "Id", { text: "Function", by: (at) => run.titleOf(run.compilations[at].compile_id).slice(run.compilations[at].compile_id.length) },
+      numeric("Forward", of("seconds")), numeric("Backward", of("backward_seconds")), numeric("Runs", of("runs")),
+      numeric("Guards", (at) => run.compilations[at].guards.length), numeric("Checking them takes", of("guard_latency")), numeric("They failed", of("guard_failures")),
+    ],
     run.compilations.map((each) => [
-      () => el("a", { href: each.transformed ? address("stages", [each.transformed], {}, run) : "#time" }, chip(run, each.compile_id)),
-      () => el("span", { title: each.failure || null }, each.function === null ? "" : shortened(run.nameOf(each.function), 50)),
-      each.status,
+      () => compilationLink(run, each.compile_id),
+      each.function === null ? "" : shortened(run.nameOf(each.function), 60),
       seconds(each.seconds),
       seconds(each.backward_seconds),
       blank(each.runs),
-      each.guards.length,
+      each.guards.length.toLocaleString("en"),
       seconds(each.guard_latency),
       blank(each.guard_failures),
-      Object.entries(each.cache).map(([name, state]) => `${name}: ${state}`).join(", "),
-      shortened(each.dynamic.join(", "), 60),
     ])
   );
+}
+
+// The phases as ``depyf report --perfetto`` writes them: the JSON that ui.perfetto.dev and chrome://tracing open.
+function perfettoTrace() {
+  const since = (run, phase) => (Number(run.started) || 0) + phase.start;
+  const first = least(RUNS.flatMap((run) => run.phases.map((phase) => ({ at: since(run, phase) }))), "at");
+  const micro = (value) => Math.round(value * 1e9) / 1e3;
+  const events = [];
+  RUNS.forEach((run, pid) => {
+    const threads = new Map();
+    events.push({ ph: "M", pid, name: "process_name", args: { name: runName(run) } });
+    for (const phase of run.phases) {
+      const { name, compile_id: id, backward } = phase;
+      const lane = `${id} ${backward}`;
+      if (!threads.has(lane)) {
+        threads.set(lane, threads.size + 1);
+        const own = run.functions[run.compilation.get(id)?.function];
+        const title = `${id || "no compile id"}${own ? ` ${own.qualified_name}` : ""}${backward ? " (backward)" : ""}`;
+        events.push({ ph: "M", pid, tid: threads.get(lane), name: "thread_name", args: { name: title } });
+      }
+      const args = { what: run.phaseWords[name] || name, ...(id === null ? {} : { compile_id: id }) };
+      events.push({ ph: "X", pid, tid: threads.get(lane), name, cat: "torch.compile", ts: micro(since(run, phase) - first), dur: micro(phase.seconds), args });
+    }
+  });
+  return { otherData: { generator: "depyf" }, displayTimeUnit: "ms", traceEvents: events };
+}
+
+function saveTrace() {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(perfettoTrace())], { type: "application/json" }));
+  el("a", { href: url, download: "torch_compile.perfetto.json" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

@@ -1,0 +1,262 @@
+"""The passes of Inductor, and custom ones, that change a graph: Inductor runs each inside of an observer of its own.
+
+A pass that changes nothing costs two walks over the nodes: what a graph consists of is compared by identity, and only
+of a graph that has changed a text is made. Text of the graph before is made from what was remembered of it: the
+arguments of a node are never changed in place.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import threading
+import types
+from dataclasses import field
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, cast
+
+from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.attribution import current_compile_id
+from depyf.dynamo.hooks.locks import Lock
+from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.safely import safely
+from depyf.quick_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+_PARTS = 5
+"""What a node consists of, in the list of all: itself, its kind, what it calls, and with which arguments."""
+
+BETWEEN = "(between the passes that have names)"
+
+
+@dataclass(frozen=True)
+class ObservedPass:
+    """A pass that changed a graph. ``group`` is Inductor's (``post_grad_passes``), ``function`` the custom pass that
+    was called, ``within`` the names of the passes that called it, the outermost first. ``before`` and ``after`` are the
+    graph, a line for each node; ``sizes`` the symbols of its inputs with their ranges.
+    """
+
+    compile_id: str
+    group: str
+    name: str
+    function: str
+    within: Tuple[str, ...]
+    before: Tuple[str, ...] = field(repr=False)
+    after: Tuple[str, ...] = field(repr=False)
+    sizes: Tuple[str, ...] = ()
+    failed: bool = False
+
+
+class _Observer(Protocol):
+    """PyTorch's observer of one pass: since 2.6 it also has the graph (``gm``) and the group (``subsystem``)."""
+
+    passname: str
+
+
+@dataclass
+class _Open:
+    """A pass that runs. ``covered`` is the graph before the first and after the last pass that it called."""
+
+    observer: object
+    name: str
+    group: str
+    function: str
+    nodes: List[object]
+    covered: Optional[Tuple[List[object], List[object]]] = None
+
+
+class GraphPasses:
+    """Reports each pass that changed a graph, and counts all, by compile id."""
+
+    def __init__(self, report: Callable[[ObservedPass], object]) -> None:
+        self._report = report
+        self._here = threading.local()
+        self._lock = Lock()
+        self._ran: Dict[str, int] = {}
+
+    def watch(self) -> List[Undo]:
+        """Start to observe; return the functions that stop it."""
+        cls = private_names.GRAPH_TRANSFORM_OBSERVER.find_or_report()
+        if cls is None:
+            return []
+        enter, leave = cls.__enter__, cls.__exit__
+
+        @functools.wraps(enter)
+        def entering(observer: _Observer) -> object:
+            self._begin(observer)
+            return enter(observer)
+
+        @functools.wraps(leave)
+        def leaving(observer: _Observer, *error: object) -> object:
+            try:
+                self._end(observer, failed=bool(error) and error[0] is not None)
+            finally:
+                result = leave(observer, *error)
+            return result
+
+        undo = [replace_attribute(cls, "__enter__", entering), replace_attribute(cls, "__exit__", leaving)]
+        for name in ("apply_graph_pass", "apply_gm_pass"):
+            original = getattr(cls, name, None)  # not there in older releases, which use the observer as a context
+            if original is not None:
+                undo.append(replace_attribute(cls, name, self._applying(original)))
+        return undo
+
+    def _applying(self, original: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(original)
+        def apply(observer: object, *args: object, **kwargs: object) -> object:
+            self._here.applied = observer, args[0] if args else kwargs.get("pass_fn")
+            try:
+                return original(observer, *args, **kwargs)
+            finally:
+                self._here.applied = None
+
+        return apply
+
+    def take_count(self, compile_id: str) -> int:
+        """Return how many passes ran in this compilation since the last time, and drop what is remembered of graphs."""
+        self._here.last = None
+        with self._lock:
+            return self._ran.pop(compile_id, 0)
+
+    def _stack(self) -> List[_Open]:
+        try:
+            stack: List[_Open] = self._here.stack
+        except AttributeError:
+            stack = self._here.stack = []
+        return stack
+
+    @safely("observing a pass over a graph")
+    def _begin(self, observer: _Observer) -> None:
+        graph = getattr(observer, "gm", None)
+        if graph is None:  # before 2.6 an observer that does not log has no graph
+            return
+        group = str(getattr(observer, "subsystem", None) or "")
+        applied = getattr(self._here, "applied", None)
+        function = _name_of(applied[1]) if applied is not None and applied[0] is observer else ""
+        stack, nodes = self._stack(), _nodes(graph)
+        last = getattr(self._here, "last", None)
+        if last is not None and last[0] is graph and not _same(last[1], nodes):
+            between = _Open(observer, BETWEEN, group, "", last[1])
+            self._changed(between, nodes, stack)
+        stack.append(_Open(observer, str(observer.passname), group, function, nodes))
+
+    @safely("observing a pass over a graph")
+    def _end(self, observer: _Observer, *, failed: bool) -> None:
+        stack, gm = self._stack(), getattr(observer, "gm", None)
+        if gm is None:
+            return
+        nodes = _nodes(gm)
+        while stack:  # those above were interrupted
+            opened = stack.pop()
+            if opened.observer is observer:
+                break
+        else:
+            return
+        self._here.last = gm, nodes
+        compile_id = current_compile_id()
+        if compile_id is not None:
+            with self._lock:
+                self._ran[compile_id] = self._ran.get(compile_id, 0) + 1
+        covered = opened.covered
+        if covered is not None and _same(covered[0], opened.nodes) and _same(covered[1], nodes):
+            _cover(stack, opened.nodes, nodes)  # the passes that it called are all that happened
+        elif not _same(opened.nodes, nodes):
+            self._changed(opened, nodes, stack, failed=failed)
+
+    def _changed(self, opened: _Open, nodes: List[object], stack: List[_Open], *, failed: bool = False) -> None:
+        _cover(stack, opened.nodes, nodes)
+        compile_id = current_compile_id()
+        texts = _lines(opened.nodes), _lines(nodes)
+        if compile_id is None or texts[0] == texts[1]:
+            return
+        self._report(
+            ObservedPass(
+                compile_id,
+                opened.group,
+                opened.name,
+                opened.function,
+                tuple(each.name for each in stack),
+                *texts,
+                sizes=_sizes(cast("Sequence[Node]", nodes[::_PARTS])),
+                failed=failed,
+            )
+        )
+
+
+def _cover(stack: List[_Open], before: List[object], after: List[object]) -> None:
+    if stack:
+        known = stack[-1].covered
+        stack[-1].covered = (before if known is None else known[0], after)
+
+
+def _nodes(gm: GraphModule) -> List[object]:
+    """Return the nodes of the graph with what they compute of what, as one list."""
+    found: List[object] = []
+    for node in gm.graph.nodes:
+        found += (node, node.op, node.target, node.args, node.kwargs)
+    return found
+
+
+def _same(one: List[object], other: List[object]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
+
+
+def _lines(nodes: List[object]) -> Tuple[str, ...]:
+    line = cast(Callable[..., str], _line)
+    return tuple(line(*nodes[at : at + _PARTS]) for at in range(0, len(nodes), _PARTS))
+
+
+def _line(node: Node, op: str, target: object, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
+    """Return the operation as Python, with the type of its result as PyTorch prints it."""
+    name = f"{node.name}{_type(node.meta)}"
+    if op == "placeholder":
+        return f"{name}  # input"
+    if op == "output":
+        return f"return {', '.join(map(repr, args))}"
+    if op == "get_attr":
+        return f"{name} = self.{target}"
+    given = [repr(each) for each in args] + [f"{key}={value!r}" for key, value in kwargs.items()]
+    if op == "call_method" and given:
+        return f"{name} = {given[0]}.{target}({', '.join(given[1:])})"
+    return f"{name} = {f'self.{target}' if op == 'call_module' else _called(target)}({', '.join(given)})"
+
+
+def _called(target: object) -> str:
+    if isinstance(target, types.FunctionType):
+        return f"{target.__module__}.{target.__qualname__}"
+    if isinstance(target, types.BuiltinFunctionType):
+        return f"{target.__module__ or 'torch'}.{target.__name__}".replace("_operator.", "operator.")
+    return f"torch.ops.{target}" if type(target).__name__ == "OpOverload" else str(target)
+
+
+def _type(meta: Mapping[str, object]) -> str:
+    value = meta.get("val", meta.get("example_value"))
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return ""
+    return f': "{str(dtype).replace("torch.", "")}[{", ".join(map(str, shape))}]"'
+
+
+def _sizes(nodes: Sequence[Node]) -> Tuple[str, ...]:
+    """Return the symbols of the inputs with the ranges that they are compiled for."""
+    found: Dict[str, str] = {}
+    for node in nodes:
+        value = node.meta.get("val", node.meta.get("example_value")) if node.op == "placeholder" else None
+        for size in (value, *getattr(value, "shape", ())):
+            inner = getattr(size, "node", None)
+            ranges = getattr(getattr(inner, "shape_env", None), "var_to_range", None)
+            expression = getattr(inner, "expr", None)
+            if ranges is not None and expression in ranges:
+                words = f"{ranges[expression].lower} to {ranges[expression].upper}"
+                found[str(expression)] = words.replace("int_oo", "∞")
+    return tuple(f"{symbol}: {words}" for symbol, words in found.items())
+
+
+def _name_of(function: object) -> str:
+    """Return the name of a custom pass: of a function, a method or the class of an object."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    kinds = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+    named = function if isinstance(function, kinds) else type(function)
+    return f"{named.__module__}.{named.__qualname__}"

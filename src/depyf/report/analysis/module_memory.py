@@ -1,0 +1,79 @@
+"""Read the Python of a module that Inductor generated as allocations and releases: its ``call`` names each buffer that
+it allocates, reuses and deletes.
+"""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional
+
+from depyf.lazy_pattern import re_compile
+from depyf.report.analysis.ledger import Ledger, stays_alive
+from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_strided
+from depyf.report.model.memory import HeldTensor
+
+_CALL = re_compile(r" *def call\((?:self, )?args\):")
+_SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
+_EMPTY = re_compile(rf"(\w+) = (?:torch\.)?empty_strided\w*\({_SHAPE}, {_SHAPE}, .*?(torch\.(?!device)\w+)")
+_VIEW = re_compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
+_ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d+)\]$")
+_RESULT = re_compile(r"(buf\w*) = [\w.]+\(")
+_DELETE = re_compile(r"del (\w+(?:, \w+)*)$")
+_STATEMENTS = re_compile(r";\s+(?=del )")
+
+
+def read_module(
+    text: str, inputs: Mapping[str, HeldTensor], symbols: Mapping[str, int], *, backward: bool
+) -> Optional[Ledger]:
+    """Return what happens to memory in a generated module whose graph has these inputs; None for a text of another
+    form."""
+    lines = iter(enumerate(text.split("\n"), 1))
+    if not any(_CALL.match(line) for _, line in lines):
+        return None
+    ledger = Ledger()
+    for number, line in lines:
+        code = line.partition("  #")[0].strip()
+        if code.startswith("return ") or (line and not line.startswith(" ")):
+            ledger.note(number)
+            return ledger
+        if code.endswith(" = args"):
+            for name in code[: -len(" = args")].replace(",", " ").split():
+                known = inputs.get(name)
+                kept = stays_alive(name, backward=backward)
+                if known is None:
+                    ledger.add_input(name, None, number, kept=kept)
+                else:
+                    ledger.add_input(name, known.bytes, number, kept=kept, view_of=known.name)
+        elif "partition_" in code:
+            return None  # the buffers are in functions of their own
+        elif code and not code.startswith("#"):
+            for statement in _STATEMENTS.split(code):
+                _read(ledger, statement, symbols, number)
+    return None
+
+
+def _read(ledger: Ledger, statement: str, symbols: Mapping[str, int], number: int) -> None:
+    delete = _DELETE.match(statement)
+    if delete is not None:
+        for name in delete[1].split(", "):
+            ledger.release(name)
+        return
+    empty, view, element = _EMPTY.match(statement), _VIEW.match(statement), _ELEMENT.match(statement)
+    if empty is not None:
+        size: Optional[int]
+        try:
+            size = bytes_of_strided(empty[2], empty[3], empty[4], symbols)
+        except UnknownSizeError:
+            size = None
+        ledger.allocate(empty[1], [(empty[1], size)], number)
+        return
+    if view is not None:
+        ledger.share(view[1], view[2] or view[3])
+        return
+    if element is not None:
+        ledger.share(element[1], element[2], int(element[3]))
+        return
+    result = _RESULT.match(statement)
+    if result is not None:
+        ledger.allocate(result[1], [(result[1], None)], number)
+    if "(" in statement and not statement.startswith(("assert_", "args.")):
+        ledger.note(number)

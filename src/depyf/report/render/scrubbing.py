@@ -1,0 +1,191 @@
+"""Remove names of people and machines, paths and secrets from the text of a bug report.
+
+A scrubber only replaces text. What it does not know of it can't replace: ``Scrubber.left`` finds what it knows of and
+was not replaced, so that nothing is written in which there is some.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from dataclasses import field, fields, is_dataclass
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
+
+from depyf.asynchronous import synchronous
+from depyf.bytecode.parsing import parse
+from depyf.lazy_pattern import re_compile
+from depyf.quick_dataclass import dataclass, replace
+
+T = TypeVar("T")
+
+_HOME = re_compile(r"(?:/home|/Users|/export/home|[A-Za-z]:\\+Users)[/\\]+([^/\\\s\"'<>:|*?]+)")
+_CACHE = re_compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
+"""PyTorch's folder for what it generates has the user's name."""
+_SECRET = re_compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
+_TEXT_VALUE = re_compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+_SUBSCRIPT = re_compile(r"[\w\])]\[\Z")
+_DICT_KEY = re_compile(r"[{,] ?\Z")
+_FLOAT = re_compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+
+_COMMON = frozenset(
+    {"root", "user", "admin", "test", "ubuntu", "runner", "localhost", "python", "torch", "main", "data"}
+)
+"""Names that are words of programs, too: replaced in paths only."""
+
+_SETTINGS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled", "wayland"})
+"""Values of variables that are named like secrets, and are none: TOKENIZERS_PARALLELISM, XDG_SESSION_TYPE."""
+
+_ADDRESS = re_compile(r"(?<![\w.-])([\w.-]+)@([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
+
+_SHORTEST = 3
+HIDDEN = "…"
+
+
+@dataclass(frozen=True)
+class Scrubber:
+    """``names`` are replaced as words, ``texts`` (paths, secrets) wherever they are, the longest first."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, text: str) -> str:
+        for found in sorted(self.texts, key=len, reverse=True):
+            text = text.replace(found, self.texts[found])
+        text = _HOME.sub("~", text)
+        for name in sorted(self.names, key=len, reverse=True):
+            text = self._pattern(name).sub(self.names[name], text)
+        return text
+
+    def left(self, text: str) -> List[str]:
+        """Return what is still in the text, of what is to be replaced."""
+        found = [each for each in self.texts if each in text]
+        found += [name for name in self.names if self._pattern(name).search(text)]
+        return found + [match.group(0) for match in _HOME.finditer(text)][:1]
+
+    @staticmethod
+    def _pattern(name: str) -> re.Pattern[str]:
+        return re.compile(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", re.IGNORECASE)
+
+
+def scrubber_for(
+    environment: Mapping[str, str], home: str, user: str, host: str, report: Sequence[str], folders: Mapping[str, str]
+) -> Scrubber:
+    """Return the scrubber for one machine: its home folder, its user, its host, and secrets of its environment.
+
+    ``report`` are the texts of the report, which another machine may have made: users whose home folders or caches they
+    name, and hosts at which they have these users (``user@host``), are names, too. ``folders`` are replaced by what
+    they are called.
+    """
+    texts = {folder: name for folder, name in folders.items() if len(folder) > 1}
+    if len(home) > 1:
+        texts[home] = "~"
+    for name, value in environment.items():
+        is_word = value.isdecimal() or value.lower() in _COMMON | _SETTINGS
+        if _SECRET.search(name) and len(value) >= _SHORTEST + 1 and not is_word:
+            texts.setdefault(value, f"<{name}>")
+    names = {user: "<user>", host: "<host>", host.partition(".")[0]: "<host>"}
+    users = {match[1] for text in report for pattern in (_HOME, _CACHE) for match in pattern.finditer(text)}
+    names.update((each, "<user>") for each in sorted(users - set(names)))
+    for text in report:
+        for match in _ADDRESS.finditer(text):
+            if match[1] in names:
+                names.setdefault(match[2], "<host>")
+                names.setdefault(match[2].partition(".")[0], "<host>")
+    kept = {name: to for name, to in names.items() if len(name) >= _SHORTEST and name.lower() not in _COMMON}
+    return Scrubber(kept, texts)
+
+
+def everywhere(scrub: Scrubber, value: T) -> T:
+    """Return a part of the model with all of its texts scrubbed."""
+    if isinstance(value, str):
+        return scrub(value)  # type: ignore[return-value]
+    if isinstance(value, tuple):
+        return tuple(everywhere(scrub, each) for each in value)  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [everywhere(scrub, each) for each in value]  # type: ignore[return-value]
+    if isinstance(value, dict):
+        return {everywhere(scrub, key): everywhere(scrub, each) for key, each in value.items()}  # type: ignore[return-value]
+    if is_dataclass(value) and not isinstance(value, type):
+        changed: Dict[str, object] = {}
+        for each in fields(value):
+            changed[each.name] = everywhere(scrub, getattr(value, each.name))
+        return replace(value, **changed)
+    return value
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield all texts of a part of the model, with the keys of mappings."""
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, (tuple, list)):
+            todo += each
+        elif isinstance(each, dict):
+            todo += [*each, *each.values()]
+        elif is_dataclass(each) and not isinstance(each, type):
+            todo += [getattr(each, one.name) for one in fields(each)]
+
+
+def without_values(text: str) -> str:
+    """Return a message without texts in quotes, but for keys and types, and without fractional numbers."""
+    return _FLOAT.sub(HIDDEN, _TEXT_VALUE.sub(_without_text, text))
+
+
+def _without_text(match: re.Match[str]) -> str:
+    """Return the quotes of a text without their content; a subscript or a key of a dict as it is."""
+    text, start, end = match.string, match.start(), match.end()
+    before, after = text[max(0, start - 2) : start], text[end : end + 1]
+    if (after == "]" and _SUBSCRIPT.search(before)) or (after == ":" and _DICT_KEY.search(before)):
+        return match.group(0)
+    return f"{match.group(1)}'{HIDDEN}'"
+
+
+def without_literals(source: str) -> str:
+    """Return Python source with the contents of its string literals and comments hidden; lines stay where they are.
+
+    What can't be read as Python loses everything in quotes and behind ``#``.
+    """
+    try:
+        spans = _literals(source)
+    except synchronous(SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError):
+        return "\n".join(without_values(line.partition("#")[0]) for line in source.split("\n"))
+    lines = source.splitlines(keepends=True)
+    for (first, start), (last, end), hidden in reversed(spans):
+        ending = "\n" * (last - first)
+        lines[first - 1 : last] = _split(lines[first - 1][:start] + hidden + lines[last - 1][end:], ending)
+    return "".join(lines)
+
+
+def _split(line: str, ending: str) -> List[str]:
+    """Return the line with the line ends of the literal behind it, so that later lines keep their numbers."""
+    body = line[:-1] if line.endswith("\n") else line
+    return [*([body + "\n"] if line.endswith("\n") or ending else [body]), *ending]
+
+
+_Span = Tuple[Tuple[int, int], Tuple[int, int], str]
+
+
+def _literals(source: str) -> Sequence[_Span]:
+    parse(source)
+    found: List[_Span] = []
+    depth, begun = 0, (1, 0)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind in ("FSTRING_START", "TSTRING_START"):
+            begun = begun if depth else token.start
+            depth += 1
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            depth -= 1
+            if not depth:
+                found.append((begun, token.end, f"'{HIDDEN}'"))
+        elif depth:
+            pass  # a part of one, which is hidden as a whole
+        elif kind == "COMMENT":
+            found.append((token.start, token.end, f"# {HIDDEN}"))
+        elif kind == "STRING":
+            is_bytes = "b" in token.string[:3].lower().partition("'")[0].partition('"')[0]
+            found.append((token.start, token.end, "b''" if is_bytes else f"'{HIDDEN}'"))
+    return found

@@ -1,0 +1,34 @@
+"""Sources of guarded values are read as the user writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from depyf.diagnosis.guard_sources import as_written, module_path
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        ("L['fn'].0.up", "fn.0.up"),
+        ("L['fn']._modules['0'].up", "fn.0.up"),  # 2.7
+        ("getattr(getattr(L['fn'], '0'), '12').up", "fn.0.12.up"),  # 2.2
+        ("L['self'].layers[3].attn", "self.layers.3.attn"),
+        ("", ""),
+    ],
+)
+def test_the_path_of_a_module_is_the_same_whatever_pytorch_wrote_it(source: str, path: str) -> None:
+    assert module_path(source) == path
+
+
+@pytest.mark.parametrize(
+    ("source", "written"),
+    [
+        ("G['__import_torch_dot_nn_dot_modules_dot_sparse'].F", "torch.nn.modules.sparse.F"),
+        ("G['__builtins_dict___1']['print']", "print"),
+        ("G['__builtins_dict__']['len']", "len"),
+        ("L['self']._modules['up'].F", "self.up.F"),
+    ],
+)
+def test_names_that_dynamo_makes_up_are_not_shown(source: str, written: str) -> None:
+    assert as_written(source) == written

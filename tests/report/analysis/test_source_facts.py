@@ -1,0 +1,69 @@
+"""What is read from the syntax of a source file."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from depyf.report.analysis.source_facts import source_facts
+from depyf.report.analysis.sources import Sources
+
+TEXT = """
+@decorated
+def f(a, *rest, **more):
+    class C:
+        async def g(self):
+            return (1,
+                    2)
+    if a:
+        try:
+            pass
+        except E:
+            x = (
+                1)
+    return C
+
+
+match a:
+    case 1:
+        b(
+            2)
+"""
+
+
+@pytest.mark.parametrize("more", ["", "f(lambda *xs: (lambda: 1))\n"])
+def test_facts_are_of_all_functions_and_statements(more: str) -> None:
+    text = TEXT if hasattr(ast, "Match") else TEXT[: TEXT.index("match")]
+    facts = source_facts(text + more)
+    assert facts.definitions["f", 2] == ("f", 14)
+    assert facts.definitions["g", 5] == ("f.<locals>.C.g", 7)
+    assert facts.stars["f", 2] == (14, "rest", "more")
+    assert facts.stars["g", 5] == (7, "", "")
+    assert list(facts.spans) == [(6, 7), (12, 13)] + ([(19, 20)] if hasattr(ast, "Match") else [])
+    assert sum(name == "<lambda>" for name, _ in facts.definitions) == bool(more)
+
+
+def test_what_does_not_parse_has_no_facts() -> None:
+    facts = source_facts("def f(:\n")
+    assert (dict(facts.definitions), dict(facts.stars), list(facts.spans)) == ({}, {}, [])
+
+
+def test_one_tree_is_made_of_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    from depyf.report.analysis import source_facts as module
+
+    trees = []
+    monkeypatch.setattr(module, "parse", lambda text: trees.append(text) or ast.parse(text))
+    for _ in range(3):
+        source_facts("x = 'one tree'\n")
+    assert len(trees) == 1
+
+
+def test_a_path_that_nobody_knows_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, asked = Sources(directory="/nowhere"), []
+    original = sources._found
+    monkeypatch.setattr(sources, "_found", lambda path: asked.append(path) or original(path))
+    assert [sources.full("net.py") for _ in range(3)] == ["net.py"] * 3
+    assert asked == ["net.py"]
+    sources.full("/home/me/net.py")
+    assert sources.full("net.py") == "/home/me/net.py"
