@@ -74,6 +74,15 @@ def opened(
     assert not complaints, complaints
 
 
+def unfold(summary: Any) -> None:
+    """Click ``summary``, and wait for what the page adds: ``toggle`` is sent after the click has returned."""
+    summary.evaluate("""one => { window.toggled = new Promise((done) => {
+        one.parentNode.addEventListener("toggle", done, { once: true });
+    }); }""")
+    summary.click()
+    summary.evaluate("() => window.toggled.then(() => true)")
+
+
 def as_text(chromium: Any, fragment: str) -> str:
     """What a person reads of a piece of HTML."""
     page = chromium.new_page()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict
 
 import pytest
-from browser import opened
+from browser import opened, unfold
 from sample_runs import sample_run
 
 from depyf.report.model.run import Phase
@@ -65,7 +65,7 @@ def test_cells_have_their_heads_beside_them_where_columns_have_no_room(chromium:
 def test_a_wide_window_is_used(chromium: Any, pages: Dict[str, Path], view: str, part: str) -> None:
     with opened(chromium, pages["sample"], f"#{view}", width=2560) as page:
         if view == "recompiles":
-            page.locator(".view-recompiles details:has(.recompiles) > summary").first.click()
+            unfold(page.locator(".view-recompiles details:has(.recompiles) > summary").first)
         boxes = page.eval_on_selector_all(
             f"{part} > *", "all => all.slice(0, 2).map(e => e.getBoundingClientRect().toJSON())"
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from browser import opened
+from browser import opened, unfold
 
 from depyf.report.model.graph_pass import Pass
 from depyf.report.model.run import Artifact, Compilation, Function, Run, Source
@@ -42,8 +42,7 @@ def test_passes_are_listed_in_order_with_their_difference(chromium: Any, tmp_pat
         assert names == ["remove_noop_ops", "outer / a_custom_pass (m.<b>mine)"]
         assert "58 passes ran in this compilation" in page.inner_text(".passes")
         assert "s1: 2 to ∞" in page.inner_text(".passes")
-        page.locator(".passes summary").nth(1).click()
-        page.wait_for_selector(".passes pre")
+        unfold(page.locator(".passes summary").nth(1))
         assert page.locator(".passes .diff-drop").all_inner_texts() == ["-a = sin(x)</script><b>\n"]
         assert page.locator(".passes .diff-add").all_inner_texts() == ["+a = tanh(x)\n"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 from urllib.parse import quote
 
-from browser import opened
+from browser import opened, unfold
 from large_runs import stormy
 from run_builder import RunBuilder
 
@@ -60,7 +60,7 @@ def test_what_all_places_of_a_break_have_in_common_is_said_once(chromium: Any, t
         assert section.count("Detected branching.") == section.count("called from") == section.count("Use where.") == 1
         rows = page.locator(".view-breaks section tbody tr")
         assert rows.count() == 3
-        rows.nth(1).locator("summary").click()
+        unfold(rows.nth(1).locator("summary"))
         assert "gt(sum_1, 3)" in rows.nth(1).inner_text()
     other = broken(5, "Another.", (0, 8))
     with opened(chromium, written(tmp_path, compiled(breaks=(*alike, other))), "#breaks") as page:
