@@ -55,6 +55,11 @@ def test_finally_in_finally_with_a_jump_in_every_slot_comes_back_proved() -> Non
     assert found.count("exact") + found.count("equivalent") >= 96
 
 
+def test_conditions_in_every_place_come_back_proved() -> None:
+    found = outcomes("conditions", 150)
+    assert found.count("exact") + found.count("equivalent") >= 0.95 * len(found)
+
+
 @pytest.mark.parametrize("file", sorted(REGRESSIONS.glob("*_*.*")), ids=lambda file: file.name)
 def test_what_was_wrong_once_is_right(file: Path) -> None:
     """Programs that tools/fuzz/run_random_programs.py found and shrank."""

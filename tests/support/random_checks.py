@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+import random_conditions
 import random_finally
 import random_flow
 import random_programs
@@ -96,6 +97,10 @@ def time_limit(seconds: float = CPU_SECONDS) -> Iterator[None]:
 
 def check_programs(rng: random.Random) -> Verdict:
     return check_source(random_programs.program_from(rng, rng.randint(1, 6)), random_programs.run)
+
+
+def check_conditions(rng: random.Random) -> Verdict:
+    return check_source(random_conditions.program_from(rng), random_syntax.run)
 
 
 def check_finally(rng: random.Random) -> Verdict:
@@ -263,6 +268,7 @@ def group_of(reason: str) -> str:
 # --- all of them -------------------------------------------------------------------------------------------------
 
 CHECKS: Dict[str, Callable[[random.Random], Verdict]] = {
+    "conditions": check_conditions,
     "finally": check_finally,
     "flow": check_flow,
     "programs": check_programs,
@@ -270,6 +276,7 @@ CHECKS: Dict[str, Callable[[random.Random], Verdict]] = {
 }
 
 STORED: Dict[str, Tuple[str, Callable[[str], Verdict]]] = {
+    "conditions": (".py", lambda text: check_source(text, random_syntax.run)),
     "finally": (".py", lambda text: check_source(text, random_programs.run)),
     "flow": (".ops", lambda text: check_normal(read(text))),
     "programs": (".py", lambda text: check_source(text, random_programs.run)),

@@ -2,6 +2,7 @@
 
     python tools/fuzz/run_random_programs.py --kind syntax -n 10000 -j 2        # every kind of expression and statement
     python tools/fuzz/run_random_programs.py --kind programs -n 10000           # nested control flow
+    python tools/fuzz/run_random_programs.py --kind conditions -n 10000         # and, or, not, ... wherever they stand
     python tools/fuzz/run_random_programs.py --kind finally -n 1000             # finally in finally, jumps in all
     python tools/fuzz/run_random_programs.py --kind flow -n 10000               # control flow that no compiler writes
     python tools/fuzz/run_random_programs.py --kind syntax -n 500 --seed 7 --store /tmp/failures
