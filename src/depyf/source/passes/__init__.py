@@ -7,9 +7,9 @@ here, then at ``temporaries.py``.
 from __future__ import annotations
 
 import ast
-from typing import Any, Optional, TypeVar
+from typing import Any, Callable, Optional, Set, Tuple, TypeVar
 
-from depyf.source.inventory import Inventory, take_inventory
+from depyf.source.inventory import Contents, Inventory, take_inventory
 from depyf.source.passes.branches import flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.counting import is_temporary
@@ -23,8 +23,12 @@ __all__ = ["simplify"]
 
 Tree = TypeVar("Tree", bound=ast.AST)
 
-_OF_TEMPORARIES = (propagate_copies, fold_temporaries)
-_OF_BLOCKS = (
+Pass = Callable[[ast.AST, Contents], object]
+"""Takes a tree and the contents of its statements (``inventory.py``), and returns the rewritten tree."""
+
+PASSES: Tuple[Pass, ...] = (
+    propagate_copies,
+    fold_temporaries,
     flatten_branches,
     move_exits_out,
     find_conditions,
@@ -32,8 +36,8 @@ _OF_BLOCKS = (
     merge_withs,
     tidy_returns,
     remove_passes,
+    restore_percent,
 )
-PASSES = (*_OF_TEMPORARIES, *_OF_BLOCKS)
 """In the order in which they are applied: later passes depend on the results of earlier ones."""
 
 
@@ -42,13 +46,14 @@ def simplify(tree: Tree, inventory: Optional[Inventory] = None) -> Tree:
     changed. Evaluation order and lifetimes of values are preserved. ``inventory``: that of ``tree``."""
     if inventory is None:
         inventory = take_inventory(tree)
+    needless: Set[Pass] = set()
+    if not any(map(is_temporary, inventory.names)):
+        needless |= {propagate_copies, fold_temporaries}
+    if ast.JoinedStr not in inventory.kinds:
+        needless.add(restore_percent)
     result: Any = tree
-    if any(map(is_temporary, inventory.names)):
-        for rewrite in _OF_TEMPORARIES:
-            result = rewrite(result)
-    for rewrite_block in _OF_BLOCKS:
-        result = rewrite_block(result, inventory.contents)
-    if ast.JoinedStr in inventory.kinds:
-        result = restore_percent(result, inventory.contents)
+    for rewrite in PASSES:
+        if rewrite not in needless:
+            result = rewrite(result, inventory.contents)
     simplified: Tree = result
     return simplified

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, Optional, Set, Tuple
 
+from depyf.source.inventory import UNKNOWN, Contents
 from depyf.source.passes.blocks import Block
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.evaluation import header_fields
@@ -19,7 +20,7 @@ from depyf.source.rewriting import Rewriter, replaced
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise, ast.Assert, ast.Delete)
 
 
-def propagate_copies(tree: ast.AST) -> object:
+def propagate_copies(tree: ast.AST, _contents: Contents = UNKNOWN) -> object:
     """Return ``tree`` (a definition or module) without temporaries that only copy a local, in nested definitions
     too."""
     return _Copies(tree).definition(tree)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Optional, Set, Tuple
 
+from depyf.source.inventory import UNKNOWN, Contents
 from depyf.source.passes.blocks import Block
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.evaluation import header_fields, leading_names
@@ -20,7 +21,7 @@ from depyf.source.passes.per_function import PerFunction
 from depyf.source.rewriting import Rewriter, replaced
 
 
-def fold_temporaries(function: object) -> object:
+def fold_temporaries(function: object, _contents: Contents = UNKNOWN) -> object:
     """Return ``function`` (a definition or module) with temporaries folded, in nested definitions too."""
     return _Folding(function).definition(function)
 
