@@ -252,7 +252,6 @@ def test_a_stage_is_everywhere(stage: Stage) -> None:
     if facts.records:
         assert facts.records[stage.record]
         assert progress._NEXT[stage.record] == facts.records[stage.record]
-        assert facts.expected is not Expected.NEVER, "what is missing in a dump would not be said"
     else:
         assert facts.expected is Expected.NEVER
     assert not (facts.lost_when_warm and not facts.records)

@@ -35,7 +35,7 @@ class StageFacts:
     """The names of its graph in the trace, with torch's next step; the first is the default."""
     phrase: str
     """Its name in sentences."""
-    expected: Expected = Expected.NEVER
+    expected: Expected
     may_run: bool = False
     """Whether some backend runs this graph itself (the others only feed the next stage)."""
     side: Optional[bool] = None
@@ -51,11 +51,12 @@ class Stage(enum.Enum):
 
     CAPTURED = (
         "Captured_Graph",
-        StageFacts(
-            10, 0, {"dynamo_output_graph": "graph captured"}, "captured graph", expected=Expected.ONCE, may_run=True
-        ),
+        StageFacts(10, 0, {"dynamo_output_graph": "graph captured"}, "captured graph", Expected.ONCE, may_run=True),
     )
-    BACKEND = ("Backend_graph", StageFacts(15, 1, {}, "graph after a backend of one's own has changed it"))
+    BACKEND = (
+        "Backend_graph",
+        StageFacts(15, 1, {}, "graph after a backend of one's own has changed it", Expected.NEVER),
+    )
     BEFORE_PRE_GRAD = (
         "BEFORE_PRE_GRAD",
         StageFacts(
@@ -63,7 +64,7 @@ class Stage(enum.Enum):
             1,
             {"before_pre_grad_graph": "first passes"},
             "captured graph before the backend's passes",
-            expected=Expected.ONCE,
+            Expected.ONCE,
             printed_as="BEFORE PRE GRAD",
             lost_when_warm=True,
         ),
@@ -75,7 +76,7 @@ class Stage(enum.Enum):
             1,
             {"after_pre_grad_graph": "AOTAutograd traces"},
             "captured graph after the backend's passes",
-            expected=Expected.ONCE,
+            Expected.ONCE,
             printed_as="AFTER PRE GRAD",
             lost_when_warm=True,
         ),
@@ -87,7 +88,7 @@ class Stage(enum.Enum):
             2,
             {"aot_joint_graph": "forward and backward are split"},
             "joint graph",
-            expected=Expected.WITH_GRADIENTS,
+            Expected.WITH_GRADIENTS,
             printed_as="Joint graph",
         ),
     )
@@ -101,7 +102,7 @@ class Stage(enum.Enum):
                 "aot_inference_graph": "graph goes to the backend",
             },
             "forward graph",
-            expected=Expected.ONCE,
+            Expected.ONCE,
             may_run=True,
             side=False,
             printed_as="Forward graph",
@@ -114,7 +115,7 @@ class Stage(enum.Enum):
             3,
             {"aot_backward_graph": "graphs go to the backend"},
             "backward graph",
-            expected=Expected.WITH_GRADIENTS,
+            Expected.WITH_GRADIENTS,
             may_run=True,
             side=True,
             printed_as="Backward graph",
@@ -127,7 +128,7 @@ class Stage(enum.Enum):
             4,
             {"before_post_grad_graph": "last passes"},
             "graph before the last passes",
-            expected=Expected.FOR_EACH_KERNEL,
+            Expected.FOR_EACH_KERNEL,
             lost_when_warm=True,
         ),
     )
@@ -138,11 +139,14 @@ class Stage(enum.Enum):
             4,
             {"inductor_post_grad_graph": "Inductor generates code", "after_post_grad_graph": ""},
             "graph after the last passes",
-            expected=Expected.FOR_EACH_KERNEL,
+            Expected.FOR_EACH_KERNEL,
             printed_as="AFTER POST GRAD",
         ),
     )
-    WILD = ("Wild_graph", StageFacts(200, 0, {}, "graph that was made on the way and is none of the others"))
+    WILD = (
+        "Wild_graph",
+        StageFacts(200, 0, {}, "graph that was made on the way and is none of the others", Expected.NEVER),
+    )
 
     _value_: str
     facts: StageFacts

@@ -119,7 +119,7 @@ class _Hooks:
     def _around_passes(
         self, names: Sequence[torch_names.PrivateName], before: str, after: Optional[str]
     ) -> Optional[Undo]:
-        name = next((each for each in names if each.find() is not None), None)
+        name = torch_names.first_row_of(*names)
         if name is None:
             return None
         original = name.find()
@@ -225,10 +225,8 @@ def _with_inductor(hook: Callable[[], Optional[Undo]]) -> Optional[Undo]:
 
 def _before_metrics(note: Callable[..., object]) -> Optional[Undo]:
     """Call ``note`` with torch's metrics of each compilation when it ends, however it ends."""
-    for name in (private_names.RECORD_METRICS, private_names.LOG_COMPILATION):
-        if name.find() is not None:
-            return call_before(name.holder(), name.name, note)
-    return None
+    name = torch_names.first_row_of(private_names.RECORD_METRICS, private_names.LOG_COMPILATION)
+    return None if name is None else call_before(name.holder(), name.name, note)
 
 
 def _both(first: Undo, second: Optional[Undo]) -> Undo:
