@@ -232,7 +232,7 @@ def texts_in(path: Path) -> Set[str]:
 
 def test_a_stage_is_in_the_order_in_which_a_graph_goes_through_it() -> None:
     orders = [stage.facts.order for stage in Stage]
-    assert orders == sorted(set(orders))
+    assert orders == sorted(set(orders)), "the places of the members and their `order` differ"
     levels = [stage.facts.level for stage in Stage if stage is not Stage.WILD]
     assert levels == sorted(levels)
 
@@ -264,7 +264,8 @@ def test_nothing_else_spells_a_stage() -> None:
         name = path.relative_to(SOURCE).as_posix()
         if texts_in(path) & spelled:
             found[name] = sorted(texts_in(path) & spelled)
-    assert {name: texts for name, texts in found.items() if name not in SPELL_THEM} == {}
+    elsewhere = {name: texts for name, texts in found.items() if name not in SPELL_THEM}
+    assert not elsewhere, "take it from the member of Stage"
     assert set(SPELL_THEM) <= set(found)
 
 
