@@ -6,7 +6,7 @@ import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Iterator, List, Tuple
 
 import pytest
 
@@ -24,14 +24,26 @@ ARGUMENTS = [
 ]
 
 _SCRIPTS = Path(page_of_runs.__file__).parent / "web" / "script"
-_VIEW = re.compile(r'^(.*)VIEWS\.push\(\{ id: "(\w+)", title: "(\w+)"', re.MULTILINE)
-_FOUND = [match for name in page_of_runs._SCRIPTS for match in _VIEW.finditer((_SCRIPTS / name).read_text("utf-8"))]
+_PUSHED = re.compile(r"VIEWS\.push\((?!RANKS).*")
+_VIEW = re.compile(r'VIEWS\.push\(\{ id: "(\w+)", title: "([^"]+)"')
 
-TITLES = {match.group(2): match.group(3) for match in _FOUND}
+
+def _views() -> Iterator[Tuple[str, str]]:
+    for name in page_of_runs._SCRIPTS:
+        for push in _PUSHED.findall((_SCRIPTS / name).read_text("utf-8")):
+            match = _VIEW.match(push)
+            assert match is not None, f'{name}: write VIEWS.push({{ id: "...", title: "...": tests find a view by that'
+            yield match.group(1), match.group(2)
+
+
+TITLES = dict(_views())
 """The titles of the views by their ids, in the order of the tabs."""
 
-VIEWS = [view for view in TITLES if view != "passes"]
-"""The ids of those that the page of the sample has; no pass changed a graph in it."""
+NOT_OF_THE_SAMPLE = ("passes",)
+"""The ids of views that the page of the sample lacks: no pass changed a graph in it."""
+
+VIEWS = [view for view in TITLES if view not in NOT_OF_THE_SAMPLE]
+"""The ids of those that it has."""
 
 
 def chromium() -> str:
