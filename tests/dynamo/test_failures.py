@@ -184,7 +184,7 @@ def hooks() -> Any:
         "dynamo.dump.full_code.story:stories_of",
         "dynamo.dump.full_code.story:_story",
         "dynamo.guards.check_function:EntryGuards.of",
-        "dynamo.dump.fallbacks_text:write_fallbacks",
+        "dynamo.dump.fallbacks_text:fallbacks_text",
         "dynamo.dump.missing:missing",
         "dynamo.dump.facts:transformed_facts",
         "report.render.page:render_page",

@@ -26,16 +26,15 @@ from depyf.dynamo.capture.kernels import watch_kernels
 from depyf.dynamo.capture.passes import event_of_pass, write_passes
 from depyf.dynamo.capture.plain_calls import note_settings, watch_plain_calls, why_empty
 from depyf.dynamo.capture.provenance import Provenance
-from depyf.dynamo.capture.records import CompiledFunction, NoteFile
+from depyf.dynamo.capture.records import CompiledFunction
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.capture.transformed import bytecode_hook
 from depyf.dynamo.capture.warm_caches import WarmCaches
 from depyf.dynamo.capture.wrappers import watch_wrappers
-from depyf.dynamo.dump.fallbacks_text import write_fallbacks
 from depyf.dynamo.dump.full_code.writing import write_full_code
 from depyf.dynamo.dump.manifest import begin, end, note_runs, reset_after_fork, write_manifest, write_postponed
-from depyf.dynamo.dump.missing import write_missing
+from depyf.dynamo.dump.notes import AT_THE_END, SO_FAR, write_notes
 from depyf.dynamo.dump.precompiled import dump_earlier
 from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names, shared_prints
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
@@ -151,7 +150,7 @@ class Capture:
     def _write_the_rest(self, session: Session, *, has_received: bool) -> None:
         safely("noting what keeps Dynamo from compiling")(note_settings)(session)
         flush(session)
-        _note(session, safely("writing missing_stages files")(write_missing)(session))
+        write_notes(session, session, AT_THE_END)
         write_manifest(session)
         nothing = safely("looking why nothing was compiled")(why_empty)(session)
         if nothing and has_received:
@@ -336,14 +335,9 @@ def flush(session: Session) -> None:
     unreported = session.unreported()
     for written in safely("writing full_code files")(write_full_code)(unreported) or []:
         session.add(written)
-    _note(session, safely("writing eager_fallbacks files")(write_fallbacks)(unreported))
+    write_notes(session, unreported, SO_FAR)
     safely("counting what ran")(note_runs)(session)
     report_out_of_stack()
-
-
-def _note(session: Session, path: Optional[str]) -> None:
-    if path is not None:
-        session.add(NoteFile(None, path))
 
 
 capture = Capture()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional
 
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
@@ -15,14 +15,12 @@ _SHOWN = 8
 _HEAD = "What torch.compile was to compile and did not: it ran as plain Python, or the call raised the error."
 
 
-def write_fallbacks(session: Session) -> Optional[str]:
-    """Write the file if there is anything to report; return its path."""
+def fallbacks_text(session: Session) -> str:
+    """Return the text of the file: what costs speed first, then the frames in which there was nothing to compile. Empty
+    if nothing falls back."""
     found = fallbacks(session)
-    return session.directory.write_note("eager_fallbacks", fallbacks_text(session, found)) if found else None
-
-
-def fallbacks_text(session: Session, found: Sequence[FrameSkipped]) -> str:
-    """Return the text of the file: what costs speed first, then the frames in which there was nothing to compile."""
+    if not found:
+        return ""
     lost = [frame for frame in found if frame.cause is not Cause.SKIPPED]
     skipped = [frame for frame in found if frame.cause is Cause.SKIPPED]
     lines = [_HEAD]

@@ -113,17 +113,13 @@ def _lacking(files: Sequence[GraphFile], kernels: Sequence[KernelFile]) -> Itera
             yield stage, number
 
 
-def write_missing(session: Session) -> Optional[str]:
-    """Write the file if anything is missing; return its path."""
-    found = missing(session)
-    return session.directory.write_note("missing_stages", missing_text(found)) if found else None
-
-
-def missing_text(found: Sequence[Missing]) -> str:
-    """Return the text of the file: a paragraph for each reason."""
+def missing_text(session: Session) -> str:
+    """Return the text of the file: a paragraph for each reason. Empty if nothing is missing."""
     reasons: Dict[Tuple[str, str], List[Missing]] = {}
-    for each in found:
+    for each in missing(session):
         reasons.setdefault((each.why, each.how), []).append(each)
+    if not reasons:
+        return ""
     lines = ["What is not in this dump, why, and how to get it."]
     for (why, how), group in reasons.items():
         lines += ["", why, f"How to get it: {how}"]
