@@ -179,4 +179,4 @@ def test_every_view_is_documented_and_has_a_picture_and_tests() -> None:
         assert section, f"docs/page.md has no section {title!r}"
         assert re.search(rf"\(screenshots/\w+-{id_}\.png\)", section), f"the section {title!r} has no picture"
         tests = "".join(each.read_text(encoding="utf-8") for each in Path(__file__).parent.glob("test_page*.py"))
-        assert re.search(rf"\.view-{id_}\b|[\"#]{id_}[/?\"]", tests), f"no test looks at what {title!r} shows"
+        assert re.search(rf"\.view-{id_}\b|#{id_}[/?\"]|\"{id_}/", tests), f"no test looks at what {title!r} shows"
