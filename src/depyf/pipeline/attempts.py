@@ -42,7 +42,7 @@ from depyf.source.passes import simplify
 from depyf.source.passes.naming import name_temporaries
 from depyf.source.passes.placed_release import Places, delete_before
 from depyf.source.passes.plumbing import drop_plumbing
-from depyf.source.passes.release import release
+from depyf.source.passes.release import foreseen, release
 from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
 from depyf.source.unfolded import keep_unfolded
@@ -102,6 +102,7 @@ class Attempts:
         self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and are assumed to be
         self.form = Form.WRITTEN
         self.released: Set[str] = set()
+        self.foreseeing = False  # whether ``released`` is to be what will most likely have to be
         self.unreleased: Optional[ast.Module] = None  # the tree of the first attempt of a form, for the next one
         self.inventory: Optional[Inventory] = None  # of the tree before its statements were changed
         self.thorough = False
@@ -110,6 +111,9 @@ class Attempts:
         tree, self.unreleased = self.unreleased, None
         if tree is None or not (self.released or self.places):
             tree = self._tree()
+        function = tree.body[-1] if self.foreseeing and tree.body else None
+        if isinstance(function, ast.FunctionDef):
+            self.released |= foreseen(function, _local_names(self.lowered(self.code)))
         if not (self.released or self.places):
             self.unreleased = tree
         self._release(tree)
@@ -172,7 +176,7 @@ class Attempts:
         if self.released:
             for node in walk(tree):
                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    node.body = release(node.body, self.released, thorough=self.thorough)
+                    node.body = release(node.body, self.released, thorough=self.thorough, noticed=self.foreseeing)
 
     def assumptions(self, attempt: Attempt) -> Tuple[str, ...]:
         """Return the assumptions that the proof of ``attempt`` takes from the hints."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from depyf.bytecode.instructions import line_of_offset
 from depyf.normal.ops import byte_offset
-from depyf.pipeline.attempts import Attempt, Attempts
+from depyf.pipeline.attempts import Attempt, Attempts, Form
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.placed_release import places_of
 
@@ -15,9 +15,8 @@ _ROUNDS = 20
 def settled(attempts: Attempts) -> Attempt:
     """Return an attempt in which no temporary keeps a value alive for too long, if ``del`` can achieve that. Otherwise
     return the first one, which has no other fault: ``del`` in the wrong place is worse."""
-    attempts.released = set()
-    attempts.thorough, attempts.places = False, {}
-    first = attempts.attempt()
+    attempts.thorough, attempts.places, attempts.released = False, {}, set()
+    first = _first(attempts)
     attempt = _without_overdue(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:
         attempts.released, attempts.thorough = set(), True
@@ -25,6 +24,23 @@ def settled(attempts: Attempts) -> Attempt:
     if not attempt.comparison.proved and first.comparison.overdue:
         attempt = _settled_in_place(attempts, first)
     return attempt if attempt.comparison.proved else first
+
+
+def _first(attempts: Attempts) -> Attempt:
+    """Return the attempt without ``del``; of code that a tool wrote, that with the ``del`` that will most likely be
+    needed, if it is proved."""
+    attempts.foreseeing = attempts.written_by_tool and attempts.form is Form.WRITTEN
+    try:
+        attempt = attempts.attempt()
+        if not attempts.released:
+            return attempt
+        attempt = _without_overdue(attempts, attempt)
+    finally:
+        attempts.foreseeing = False
+    if attempt.comparison.proved:
+        return attempt
+    attempts.released = set()
+    return attempts.attempt()
 
 
 def _without_overdue(attempts: Attempts, attempt: Attempt) -> Attempt:

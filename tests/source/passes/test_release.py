@@ -11,7 +11,7 @@ import pytest
 
 from depyf.decompiler import decompile_code
 from depyf.source.passes.placed_release import delete_before, places_of, statements_of
-from depyf.source.passes.release import release
+from depyf.source.passes.release import foreseen, release
 
 CALLS = [
     ("return t() * 2", ["__temp_result_0 = t()", "del t", "return __temp_result_0 * 2"]),
@@ -46,6 +46,36 @@ def test_a_call_that_reads_it_last_gets_a_statement_of_its_own(source: str, expe
 @pytest.mark.parametrize(("source", "expected"), THOROUGH)
 def test_any_operation_does_if_need_be(source: str, expected: List[str]) -> None:
     assert text(release(ast.parse(source).body, {"t"}, thorough=True)) == expected
+
+
+NOTICED = [
+    ("t = a()\nb(t)\nreturn c", ["t = a()", "b(t)", "return c"]),
+    ("t = a()\nb(t)\nreturn c, 1", ["t = a()", "b(t)", "return (c, 1)"]),
+    ("t = a()\nb(t)\nreturn c[0]", ["t = a()", "b(t)", "del t", "return c[0]"]),
+    ("t = a()\nb(t)\nd()\nreturn c", ["t = a()", "b(t)", "del t", "d()", "return c"]),
+    ("t = a()\nb(t)", ["t = a()", "b(t)"]),
+]
+
+
+@pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")
+@pytest.mark.parametrize(("source", "expected"), NOTICED)
+def test_nothing_is_deleted_where_nothing_runs_before_the_return(source: str, expected: List[str]) -> None:
+    assert text(release(ast.parse(source).body, {"t"}, noticed=True)) == expected
+
+
+def test_what_must_be_deleted_is_foreseen_by_what_it_holds() -> None:
+    source = """def f(self):
+        modules = self._modules
+        first, second = modules["layers"][0]
+        out = __compiled_fn_1(first)
+        copied = out
+        call = torch.nn.functional.relu
+        entered = __import_torch.enter()
+        x = self.kept
+        return g(copied, second, call, entered, x)"""
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert foreseen(function, {"self", "x"}) == {"modules", "first", "second", "out", "copied"}
 
 
 @pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")

@@ -42,16 +42,48 @@ _NO_VALUES = (ast.Name, ast.Constant, ast.Starred, ast.FormattedValue, ast.keywo
 _MATCH: Tuple[Type[ast.Match], ...] = (ast.Match,) if hasattr(ast, "Match") else ()
 
 
-def release(statements: List[ast.stmt], names: AbstractSet[str], *, thorough: bool = False) -> List[ast.stmt]:
+def release(
+    statements: List[ast.stmt], names: AbstractSet[str], *, thorough: bool = False, noticed: bool = False
+) -> List[ast.stmt]:
     """Return the statements with ``del`` where one of ``names`` has no further use. ``thorough``: any operation, not
     only a call, becomes a separate statement where one of ``names`` dies with it, and values that an exception leaves
-    in them are dropped where it is suppressed."""
-    return _Release(names, thorough=thorough).block(statements, set())[0]
+    in them are dropped where it is suppressed. ``noticed``: only where an operation follows."""
+    released = _Release(names, thorough=thorough, noticed=noticed).block(statements, set())[0]
+    while noticed and isinstance(released[-1], ast.Delete):
+        released.pop()
+    return released
+
+
+def foreseen(function: ast.FunctionDef, variables: AbstractSet[str]) -> Set[str]:
+    """Return the names in ``function`` that will most likely have to be deleted. They hold parts of a local value, or
+    the result of a global function. ``variables`` are those of the original, and are left alone."""
+    assigned = [node for node in walk(function) if isinstance(node, ast.Assign)]
+    stored = {name: node.value for node in assigned for target in node.targets for name in _names(target)}
+    local, found = {*variables, *stored}, set()
+    for name, value in stored.items():
+        if name not in variables and (_is_held_here(value, local) or getattr(value, "id", None) in found):
+            found.add(name)
+    return found
+
+
+def _names(target: ast.expr) -> List[str]:
+    return [node.id for node in walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+
+
+def _is_held_here(value: ast.expr, local: AbstractSet[str]) -> bool:
+    """Return whether ``value`` may die when the variable that it is assigned to is deleted."""
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id not in local
+    if not isinstance(value, (ast.Attribute, ast.Subscript)):
+        return False
+    while isinstance(value, (ast.Attribute, ast.Subscript)):
+        value = value.value
+    return isinstance(value, ast.Name) and value.id in local
 
 
 class _Release:
-    def __init__(self, names: AbstractSet[str], *, thorough: bool) -> None:
-        self.names, self.thorough = names, thorough
+    def __init__(self, names: AbstractSet[str], *, thorough: bool, noticed: bool) -> None:
+        self.names, self.thorough, self.noticed = names, thorough, noticed
         self.made: List[str] = []  # names for results of calls that are arguments of others
 
     def block(self, statements: List[ast.stmt], live: Set[str]) -> Tuple[List[ast.stmt], Set[str]]:
@@ -61,7 +93,7 @@ class _Release:
         for statement in reversed([part for whole in statements for part in self._unnested(whole)]):
             new, before, dead = self.statement(statement, live)
             if dead and not isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
-                result.append(_delete(dead))
+                result.extend(self._deleted(dead, result[-1:]))
             lost = self._uses([new])[1] - live if self.thorough and _swallows(new) else set()
             if lost:
                 result.append(_forget(lost))
@@ -168,13 +200,12 @@ class _Release:
         orelse, in_orelse = self.block(node.orelse, live)
         alive = in_body | in_orelse | reads | writes
         dead_in_body, dead_behind = alive - in_body, alive - in_orelse
-        if dead_in_body:
-            body.insert(0, _delete(dead_in_body))
+        body[:0] = self._deleted(dead_in_body, body[:1])
         dead: Set[str] = set()
         if dead_behind and not orelse and _ends(body):
             dead = dead_behind
         elif dead_behind:
-            orelse.insert(0, _delete(dead_behind))
+            orelse[:0] = self._deleted(dead_behind, orelse[:1])
         node.body, node.orelse = body, orelse
         return node, ((in_body | in_orelse) - writes) | reads, dead
 
@@ -183,7 +214,7 @@ class _Release:
         bodies = [self.block(case.body, live) for case in node.cases]
         alive = live.union(reads, *(before for _, before in bodies))
         for case, (body, before) in zip(node.cases, bodies):
-            case.body = [_delete(alive - before), *body] if alive - before else body
+            case.body = [*self._deleted(alive - before, body[:1]), *body]
         return node, alive, set()
 
     def _loop(
@@ -236,6 +267,12 @@ class _Release:
         node.finalbody = final
         return node, before | handled, set()
 
+    def _deleted(self, names: Set[str], following: Sequence[ast.stmt]) -> List[ast.stmt]:
+        """Return the statement that deletes ``names`` before ``following``."""
+        if not names or (self.noticed and following and _only_returns(following[0])):
+            return []
+        return [ast.Delete([ast.Name(name, ast.Del()) for name in sorted(names)])]
+
     def _uses(self, nodes: Sequence[ast.AST]) -> Tuple[Set[str], Set[str]]:
         reads: Set[str] = set()
         writes: Set[str] = set()
@@ -265,8 +302,12 @@ def _forget(names: Set[str]) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store()) for name in sorted(names)], ast.Constant(None))
 
 
-def _delete(names: Set[str]) -> ast.stmt:
-    return ast.Delete([ast.Name(name, ast.Del()) for name in sorted(names)])
+def _only_returns(node: ast.stmt) -> bool:
+    """Return whether ``node`` leaves the function with values that it only loads."""
+    if not isinstance(node, ast.Return):
+        return False
+    parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else [node.value]
+    return all(part is None or isinstance(part, (ast.Name, ast.Constant)) for part in parts)
 
 
 def _ends(statements: List[ast.stmt]) -> bool:
