@@ -152,7 +152,7 @@ USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated a
 SKIP_FRAME = _Name("torch._dynamo.exc", "SkipFrame", "graph breaks that skip a frame are not noted")
 _NO_NAMES = "graph files can't be named after their __compiled_fn"
 MAKE_NAME = _Name(_OUTPUT_GRAPH, "make_compiled_fn_name", _NO_NAMES, "2.15")
-MAKE_NAME_BEFORE = _Name(_OUTPUT_GRAPH, "unique_id", _NO_NAMES)
+MAKE_NAME_BEFORE = _Name(_OUTPUT_GRAPH, "unique_id", _NO_NAMES, until="2.14")
 BREAK_REASON = _Name(_OUTPUT_GRAPH, "GraphCompileReason", "graph breaks are not noted")
 FORMAT_GRAPH = _Name("torch._dynamo.utils", "lazy_format_graph_code", "graphs that are printed can't be dumped")
 RECOMPILE_REASONS = _Name(
