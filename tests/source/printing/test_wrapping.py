@@ -33,6 +33,10 @@ def long(name: str) -> str:
         ("f(A, lambda B, c: 1, C, lambda: D)", ["f(", "    A,", "    lambda B, c: 1,", "    C,", "    lambda: D", ")"]),
         ("f(lambda A, B: C + D)", ["f(", "    lambda A, B: C + D", ")"]),
         ("x = f(1)(A, B, C, D)", ["x = f(1)(", "    A,", "    B,", "    C,", "    D", ")"]),
+        ("    del A, B.c, D", ["    del (", "        A,", "        B.c,", "        D", "    )"]),
+        ("from a.b import A, B as b, C", ["from a.b import (", "    A,", "    B as b,", "    C", ")"]),
+        ("del AAAABBBB", ["del AAAABBBB"]),
+        ("global A, B, C, D", ["global A, B, C, D"]),
         ("AAAABBBB = CCCCDDDD", ["AAAABBBB = CCCCDDDD"]),
     ],
 )

@@ -139,7 +139,7 @@ class _Breaker:
                 outermost = [(index, self.tokens[index].text) for index in self.outermost(start, end)]
                 parts = self._pieces(indent, start, end, outermost) if bracketed else None
                 if not bracketed:
-                    parts = self._condition(indent, start, end, outermost)
+                    parts = self._parenthesised(indent, start, end, outermost)
                 if parts is not None:
                     return lines + parts
                 texts = [text for _, text in outermost]
@@ -165,12 +165,14 @@ class _Breaker:
             return [line for piece in pieces for line in self.broken(indent, *piece, bracketed=True)]
         return None
 
-    def _condition(self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]) -> Optional[List[str]]:
-        """Return the range with parentheses around its expression, as lines; ``None`` if there is none."""
-        condition = _condition(outermost, end)
-        if condition is None:
+    def _parenthesised(
+        self, indent: str, start: int, end: int, outermost: List[Tuple[int, str]]
+    ) -> Optional[List[str]]:
+        """Return the range with parentheses around its condition or its names, as lines; ``None`` if it has none."""
+        bounds = _names(outermost, end) or _condition(outermost, end)
+        if bounds is None:
             return None
-        first, last = condition
+        first, last = bounds
         inner = self.broken(indent + _STEP, first, last, bracketed=True)
         return [f"{indent}{self.text(start, first)} (", *inner, f"{indent}){self.text(last, end)}"]
 
@@ -247,6 +249,15 @@ def _is_binary(texts: List[str], index: int) -> bool:
         return True
     before = texts[index - 1] if index else "("
     return before == "" or before[-1].isalnum() or before[-1] in "_'\")]}"
+
+
+def _names(outermost: List[Tuple[int, str]], end: int) -> Optional[Tuple[int, int]]:
+    """Return the bounds of what is deleted or imported, if it is several things, or ``None``."""
+    texts = [text for _, text in outermost]
+    before = {"del": "del", "from": "import"}.get(texts[0])
+    if before not in texts or "," not in texts:
+        return None
+    return outermost[texts.index(before) + 1][0], end
 
 
 def _condition(outermost: List[Tuple[int, str]], end: int) -> Optional[Tuple[int, int]]:
