@@ -63,7 +63,16 @@ ROOMS: Dict[str, Tuple[str, ...]] = {
 # What handles guards and graph breaks has them as typed values; their text is read by patterns in these modules alone.
 WITHOUT_PATTERNS = ("depyf.diagnosis.", "depyf.dynamo.guards.")
 PATTERNS_IN = tuple(
-    f"depyf.diagnosis.{name}" for name in ("break_advice", "constraints", "guard_sources", "guard_text", "plain_guards")
+    f"depyf.diagnosis.{name}"
+    for name in (
+        "break_advice",
+        "breaks_of_ddp",
+        "compile_errors",
+        "constraints",
+        "guard_sources",
+        "guard_text",
+        "plain_guards",
+    )
 )
 
 # Rooms without tests of their own level: tests/decompiler/test_author_text.py tests source/written/ from bytecode.

@@ -75,8 +75,13 @@ OF_PRINT = """Unsupported: Failed to trace builtin operator
   Developer debug context: builtin print [...] False
 """
 OF_SIZES = """TorchRuntimeError: RuntimeError when making fake tensor call
-  Explanation: Dynamo failed to run FX node with fake tensors: call_function add(*(a, b), **{}): got RuntimeError('no')
+  Explanation: Dynamo failed to run FX node with fake tensors: call_function <built-in function linear>(*(\
+FakeTensor(..., size=(3, 5), grad_fn=<A>), Parameter(FakeTensor(..., size=(2, 6)))), **{}): got \
+RuntimeError('a [3, 5] X [6, 2].')
   Hint: Your code may be wrong.
+"""
+OF_SIZES_IN_2_5 = """TorchRuntimeError: Failed running call_method view(*(FakeTensor(..., size=(3, 4)), 7), **{}):
+shape '[7]' is invalid for input of size 12
 """
 OF_RAISE = """Observed exception
   Explanation: Dynamo found no exception handler at the top-level compiled function.
@@ -92,12 +97,29 @@ OF_RAISE = """Observed exception
         (OF_PRINT, "Unsupported: Failed to trace builtin operator: print", "", "Take the print out"),
         (
             OF_SIZES,
-            "TorchRuntimeError: RuntimeError when making fake tensor call",
-            "RuntimeError('no')",
-            "Your code may be wrong.",
+            "TorchRuntimeError: `linear` failed: RuntimeError: a [3, 5] X [6, 2]",
+            "Tensors of sizes (3, 5), (2, 6)",
+            "This call of `linear` fails without torch.compile, too",
         ),
-        (OF_RAISE, "Observed exception", "raised exception ValueError('mine')", "Your code may be wrong."),
-        ("BackendCompilerFailed: backend='b' raised:\nKeyError: 1", "BackendCompilerFailed: KeyError: 1", "", ""),
+        (
+            OF_SIZES_IN_2_5,
+            "TorchRuntimeError: `view` failed: shape '[7]' is invalid for input of size 12",
+            "A tensor of size (3, 4)",
+            "This call of `view` fails without torch.compile, too",
+        ),
+        (OF_RAISE, "Observed exception", "raised exception ValueError('mine')", "The program raises an exception"),
+        (
+            "BackendCompilerFailed: backend='b' raised:\nKeyError: 1",
+            "BackendCompilerFailed: KeyError: 1",
+            "",
+            "The backend `b` raised it",
+        ),
+        (
+            "BackendCompilerFailed: backend='inductor' raised:\nKeyError: 1",
+            "BackendCompilerFailed: KeyError: 1",
+            "",
+            "Inductor raised it",
+        ),
         ("", "", "", ""),
     ],
 )
@@ -105,6 +127,8 @@ def test_errors_of_compilations_are_explained_as_breaks_are(error: str, what: st
     assert described_error(error) == (what, told)
     for cause in ("graph break that Dynamo can't go on from", "error while compiling, raised into the program"):
         assert advice_for_fallback(cause, error).startswith(advice)
+    suppressed = advice_for_fallback("error while compiling, suppressed", error)
+    assert suppressed.startswith(advice or "Unset torch._dynamo.config.suppress_errors")
 
 
 @pytest.mark.parametrize(("title", "explanation", "cause", "must", "must_not"), TABLE)
@@ -115,6 +139,21 @@ def test_advice_is_for_what_broke(
     advice = advice_for_break(title, explanation, ["Please report an issue to PyTorch.", "a hint"])
     assert must in advice
     assert must_not not in advice
+
+
+DDP = "/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py"
+STEP, OF_DDP = ("/home/me/train.py", 3, "step"), (DDP, 1757, "_pre_forward")
+
+
+def test_breaks_of_ddp_are_said_to_be_its_own() -> None:
+    contextlib = ("/usr/lib/python3.11/contextlib.py", 105, "__init__")
+    reason = ("Attempted to call function marked as skipped", "function `_inside_ddp_forward`", ["Avoid calling it."])
+    for stack in ([STEP, OF_DDP], [STEP, OF_DDP, contextlib]):
+        advice = advice_for_break(*reason, stack)
+        assert "DistributedDataParallel's own" in advice
+        assert "optimize_ddp" in advice
+    for stack in ([], [STEP], [STEP, contextlib], [OF_DDP, STEP], [STEP, (DDP.replace("nn/parallel/", ""), 1, "f")]):
+        assert "optimize_ddp" not in advice_for_break(*reason, stack)
 
 
 TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
@@ -130,6 +169,7 @@ TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
     BreakCause.LOGGING: ["logging.Logger method not supported for non-export cases"],
     BreakCause.CONTEXT_MANAGER: ["Unsupported context manager"],
     BreakCause.LOOP: ["graph break in loop"],
+    BreakCause.RAISES: ["Observed exception", "Observed exception (EXCEPT_HANDLER)"],
     BreakCause.OPAQUE_FUNCTION: [
         "Attempted to call function marked as skipped",
         "Attempted to inline function marked as skipped",

@@ -7,10 +7,13 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.diagnosis import breaks_of_ddp
+from depyf.diagnosis.compile_errors import advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.lazy_pattern import re_compile
 from depyf.messages import listed
 from depyf.torch_trace.breaks import reason_in_parts, without_type
+from depyf.torch_trace.tracebacks import Frame
 
 
 class BreakCause(enum.Enum):
@@ -28,6 +31,7 @@ class BreakCause(enum.Enum):
     LOOP = "a break in a loop"
     OPAQUE_FUNCTION = "a function that Dynamo does not trace"
     BACKWARD = "backward() or autograd.grad()"
+    RAISES = "an exception of the program"
 
 
 _TITLES: Sequence[Tuple[BreakCause, str]] = [
@@ -54,6 +58,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
         r"^'?skip function (?!graph_break)|^'?call_\w+ \w* ?in skip_files",
     ),
     (BreakCause.BACKWARD, r"^Unsupported Tensor\.backward\(\)"),
+    (BreakCause.RAISES, r"^Observed exception"),
 ]
 """The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
@@ -67,10 +72,7 @@ _ABOUT_A_FUNCTION = re_compile(
 _METHOD = re_compile(r"method `(\w+)` of class `([\w.]+)`")
 _REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 _FUNCTION = re_compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
-_OWN_ERROR = re_compile(
-    r"^ *Developer debug context: (raised exception .+)$|^ *Explanation: Dynamo failed to run FX node.*: got (.+)$",
-    re.MULTILINE,
-)
+_OWN_ERROR = re_compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
 """The exception of the program's own code that Dynamo met, as torch reports it."""
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
@@ -106,6 +108,8 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.OPAQUE_FUNCTION: "Dynamo can't look into this function. Call it outside of what is compiled, or "
     "register it as "
     "a custom operator (torch.library.custom_op).",
+    BreakCause.RAISES: "The program raises an exception here that the compiled function does not catch, without "
+    "torch.compile, too. Calls that raise run as plain Python.",
     BreakCause.BACKWARD: "Call backward() outside of the compiled function: the backward of a compiled graph is "
     "compiled, too.",
 }
@@ -160,9 +164,12 @@ def described_error(error: str) -> Tuple[str, str]:
     explanation where that says little."""
     text = without_type(error)
     kind, parts = error[: len(error) - len(text)].strip(), reason_in_parts(text)
+    operation = failed_operation(text)
+    if operation is not None:
+        return f"{kind} `{operation.name}` failed: {operation.error}".strip(), operation.on_sizes
     title = described_break(parts.title, parts.explanation)
     own = _OWN_ERROR.search(error)
-    explanation = parts.explanation if own is None else own.group(1) or own.group(2)
+    explanation = parts.explanation if own is None else own.group(1)
     if title != parts.title:
         explanation = ""
     return f"{kind} {title}".strip(), " ".join(explanation.split()).rstrip(".")
@@ -182,8 +189,11 @@ def _function_in(explanation: str) -> str:
     return "" if found is None or found.group(1).startswith(_OF_TORCHS) else found.group(1)
 
 
-def advice_for_break(reason: str, explanation: str, hints: Sequence[str]) -> str:
-    """Return how to avoid this graph break; torch's own first hint if there is no specific advice."""
+def advice_for_break(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame] = ()) -> str:
+    """Return how to avoid this graph break; torch's own first hint if there is no specific advice. ``stack`` is the
+    user's, and says whether the break is in code that nobody can change."""
+    if breaks_of_ddp.is_of_ddp(stack):
+        return breaks_of_ddp.ADVICE
     cause = cause_of_break(reason, explanation)
     if cause is not None:
         return _FOR_BREAKS[cause]
@@ -205,11 +215,12 @@ def advice_for_fallback(cause: str, reason: str) -> str:
             "Remove the cause of the recompilations (see them), or raise the limit: "
             "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
         )
-    if "graph break" in cause or "raised" in cause:
+    if "error" in cause or "graph break" in cause:
         parts = reason_in_parts(without_type(reason))
-        return advice_for_break(parts.title, parts.explanation, parts.hints)
-    if "suppressed" in cause:
-        return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+        advice = advice_for_error(reason) or advice_for_break(parts.title, parts.explanation, parts.hints)
+        if "suppressed" in cause and not advice:
+            return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+        return advice
     return ""
 
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
-from typing import Dict, List, Optional, Tuple
+from typing import Optional, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
-
-Frame = Tuple[str, int, str]
-"""File, line and name of the function."""
+from depyf.torch_trace.tracebacks import Frame, frames_of
 
 _PLACE = re_compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
 _REASON = re_compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
 _USER_STACK = re_compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_FRAME = re_compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
-_FRAME_WITH_CODE = re_compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
 _ANOTHER = re_compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _EXPLANATION = re_compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re_compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -95,17 +91,6 @@ def reason_in_parts(reason: str) -> Reason:
 def without_type(error: str) -> str:
     """Return the text of an error, as ``describe`` writes it, without the type at its start."""
     return _TYPE.sub("", error, count=1)
-
-
-def frames_of(traceback: str) -> List[Frame]:
-    """Return the frames in a text of the form of Python's tracebacks, in its order (the outermost first)."""
-    return [(name, int(line), function or "") for name, line, function in _FRAME.findall(traceback)]
-
-
-def code_of(traceback: str) -> Dict[Frame, str]:
-    """Return the source lines of those frames, as far as the text quotes them."""
-    found = _FRAME_WITH_CODE.findall(traceback)
-    return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
 def title_line(reason: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional
 from depyf.quick_dataclass import dataclass, replace
 from depyf.stored_text import HasText, Text
 from depyf.torch_trace.stages import is_graph
+from depyf.torch_trace.tracebacks import condensed
 
 _CONTEXT = frozenset(
     {
@@ -57,7 +58,8 @@ _NAMED = frozenset({"artifact", "graph_dump"})
 UNREAD = frozenset({"aot_forward_graph_fw_metadata", "aot_forward_graph_fw_subclass_metadata", "fx_graph_runnable"})
 """Artifacts that nothing in the process reads: they take PyTorch longer to write than many graphs."""
 
-_PAYLOAD_UNREAD = UNREAD | {"dynamo_error"}
+ERROR = "dynamo_error"
+"""The error of a compilation: a traceback, as text (from PyTorch 2.6 on)."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,13 @@ class Event(HasText):
 
 
 def without_bulk(event: Event) -> Event:
-    """Return the event without a payload that is in its own file, or is not read again."""
+    """Return the event without a payload, or a part of it, that is in its own file or is not read again."""
     if event.payload is None or event.name == PHASE:
         return event
+    if event.name == ERROR:
+        return replace(event, text=condensed(event.payload))
     in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
-    if not (in_file or event.name in _PAYLOAD_UNREAD):
+    if not (in_file or event.name in UNREAD):
         return event
     return replace(event, text=None)
 

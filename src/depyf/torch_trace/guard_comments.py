@@ -7,7 +7,7 @@ import re
 from typing import Optional, Pattern, Tuple
 
 from depyf.lazy_pattern import re_compile
-from depyf.torch_trace.breaks import Frame
+from depyf.torch_trace.tracebacks import Frame
 
 _CODE = re_compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 """The text up to the first ``#`` outside of strings, or to a quote that does not open a string."""

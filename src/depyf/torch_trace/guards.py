@@ -10,10 +10,10 @@ from typing import Iterator, List, Optional, Sequence, Union
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass, replace
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.tracebacks import Frame
 
 _NODE = re_compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
 _SOURCE = re_compile(r"source=(.*?), accessed_by=")

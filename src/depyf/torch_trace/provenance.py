@@ -10,10 +10,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
-from depyf.torch_trace.breaks import Frame, code_of, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.tracebacks import Frame, code_of, frames_of
 
 NODE_STACKS = "depyf_node_stacks"
 """Of one graph: the frames of each node, by name. It follows the event with the graph's text."""

@@ -8,10 +8,10 @@ from typing import List, Optional, Tuple
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
-from depyf.torch_trace.breaks import Frame, frames_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.tracebacks import Frame, frames_of
 
 _ENTRY = re_compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
 _USER_STACK = re_compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)

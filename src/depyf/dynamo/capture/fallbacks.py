@@ -11,6 +11,7 @@ import os
 import re
 import sysconfig
 import threading
+import traceback
 import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
@@ -29,9 +30,12 @@ from depyf.dynamo.store.names import StableNames
 from depyf.lazy_pattern import re_compile
 from depyf.messages import describe
 from depyf.own_package import FOLDER
+from depyf.report.analysis.compilation_events import error_stack
+from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import Event
+from depyf.torch_trace.tracebacks import Frame, innermost, users_stack
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re_compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
@@ -82,10 +86,10 @@ class Fallbacks:
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
             reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these is no reason
+        stack = users_stack("".join(traceback.format_exception(type(error), error, error.__traceback__)), is_library)
         for session in self._receivers():
-            place = compile_ids.place_of(error)
             compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
-            session.add(_record(session, code, cause, reason, compile_id, place, limit, frame_locals))
+            session.add(_record(session, code, cause, reason, compile_id, stack, limit, frame_locals))
 
     @safely("noting that Dynamo continues after a graph break")
     def _has_code(self, original: CodeType, transformed: CodeType) -> None:
@@ -98,9 +102,9 @@ class Fallbacks:
         elif event.name == "compilation_metrics":
             broken, code = self._broken.pop(event.compile_id, None), frames.code_being_compiled()
             if broken is not None and code is not None and not event.meta.get("fail_type"):
-                place = None if broken.filename is None or broken.line is None else (broken.filename, broken.line)
+                reason, stack = broken.reason, broken.stack
                 for session in self._receivers():
-                    session.add(_record(session, code, Cause.GRAPH_BREAK, broken.reason, event.compile_id, place))
+                    session.add(_record(session, code, Cause.GRAPH_BREAK, reason, event.compile_id, stack))
 
     @safely("noting a frame that Dynamo skips")
     def _skip(self, reason: str, frame: DynamoFrame, *args: object, **kwargs: object) -> None:
@@ -129,7 +133,7 @@ def _record(
     cause: Cause,
     reason: str,
     compile_id: Optional[str] = None,
-    place: Optional[Tuple[str, int]] = None,
+    stack: Tuple[Frame, ...] = (),
     limit: Optional[str] = None,
     frame_locals: Optional[Mapping[str, object]] = None,
 ) -> FrameSkipped:
@@ -141,9 +145,10 @@ def _record(
         qualified_name=shown_name(code, frame_locals or {}),
         filename=code.co_filename,
         first_line=code.co_firstlineno,
-        place=place,
+        place=innermost(stack, is_library),
         limit=None if limit is None else (limit, torch_settings.dynamo_setting(limit)),
         original_code=weakref.ref(code),
+        stack=stack,
     )
 
 
@@ -186,7 +191,8 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
             name = names.setdefault((event.compile_id or "").rpartition("/")[0], name)
             failed = event.meta.get("has_guarded_code") is False or is_raised_limit(str(event.meta.get("fail_type")))
             if event.compile_id not in known and failed and name["co_name"]:
-                noted.append(_from_metrics(event.compile_id, {**event.meta, **name}))
+                stack = error_stack(session.records(Event, event.compile_id))
+                noted.append(_from_metrics(event.compile_id, {**event.meta, **name}, stack))
     unique: Dict[Tuple[str, int, str, Cause, str], FrameSkipped] = {}
     for frame in noted:
         unique.setdefault((frame.filename, frame.first_line, frame.qualified_name, frame.cause, frame.reason), frame)
@@ -196,8 +202,8 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
 _NAMES = ("co_name", "co_filename", "co_firstlineno")
 
 
-def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> FrameSkipped:
-    failure, place = metrics.get("fail_type"), metrics.get("fail_user_frame_filename")
+def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any], stack: Tuple[Frame, ...]) -> FrameSkipped:
+    failure = metrics.get("fail_type")
     reason = f"{failure}: {metrics.get('fail_reason')}" if failure else "Dynamo made no code for it, and no reason"
     return FrameSkipped(
         compile_id=compile_id,
@@ -207,7 +213,8 @@ def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any]) -> Fram
         qualified_name=str(metrics["co_name"]),
         filename=str(metrics.get("co_filename")),
         first_line=int(metrics.get("co_firstlineno") or 0),
-        place=None if place is None else (str(place), int(metrics.get("fail_user_frame_lineno") or 0)),
+        place=innermost(stack, is_library),
         limit=None,
         original_code=None,
+        stack=stack,
     )

@@ -16,6 +16,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.report.model import counts
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage
+from depyf.torch_trace.tracebacks import Frame
 
 CodeRef = weakref.ref  # of a code object
 
@@ -185,6 +186,7 @@ class FrameSkipped:
     """A fallback: calls of a frame run eagerly (after a limit: those without a valid cache entry).
 
     ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, if torch reports it,
+    ``stack`` the frames that led there, outermost first, and on into libraries,
     ``limit`` the name and value of the setting that was reached. ``compile_id`` is None if there was none yet.
     """
 
@@ -198,6 +200,7 @@ class FrameSkipped:
     place: Optional[Tuple[str, int]]
     limit: Optional[Tuple[str, object]]
     original_code: Optional[CodeRef[CodeType]] = field(repr=False)
+    stack: Tuple[Frame, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ from depyf.report.analysis.facts import FallbackFact, LineStack, Provenance, Tra
 from depyf.report.analysis.functions import UNCOMPILED, Key
 from depyf.report.model.graph_pass import Pass
 from depyf.report.model.run import Artifact, Run
-from depyf.torch_trace.breaks import frames_of
 from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.tracebacks import frames_of
 
 
 def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
@@ -209,6 +209,7 @@ def fallback_facts(session: Session, records: Sequence[Record]) -> List[Fallback
             cause=frame.cause.value,
             reason=_reason(frame),
             place=frame.place,
+            stack=frame.stack,
         )
         for frame in fallbacks(view)
     ]

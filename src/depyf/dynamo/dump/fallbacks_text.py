@@ -53,6 +53,9 @@ def _explanation(session: Session, frame: FrameSkipped) -> Iterator[str]:
         yield "The call that was to be compiled raised it."
     else:
         yield "All calls run as plain Python; functions that it calls may still be compiled."
+    if len(frame.stack) > 1:
+        yield "The calls that led there:"
+        yield from (f"    {path}:{line}, in {function}" for path, line, function in frame.stack)
     yield from frame.reason.splitlines()
 
 

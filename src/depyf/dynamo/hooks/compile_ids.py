@@ -70,12 +70,3 @@ def compile_id_of(error: BaseException) -> Optional[str]:
         compile_id = traceback.tb_frame.f_locals.get(name.name)
         traceback = traceback.tb_next
     return None if compile_id is None else str(compile_id)
-
-
-def place_of(error: BaseException) -> Optional[Tuple[str, int]]:
-    """Return the file and line of the user's code at which Dynamo raised ``error``; None if it does not report them."""
-    place = getattr(error, "innermost_user_frame_summary", None)
-    stack = getattr(error, "real_stack", None)
-    if place is None and stack:
-        place = stack[-1]
-    return None if place is None else (str(place.filename), int(place.lineno))

@@ -15,7 +15,7 @@ from depyf.dynamo.hooks import known_code, private_names
 from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
 from depyf.report.analysis.sources import is_library
-from depyf.torch_trace.breaks import code_of, frames_of
+from depyf.torch_trace.tracebacks import code_of, frames_of
 
 if TYPE_CHECKING:
     import torch

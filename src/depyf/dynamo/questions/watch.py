@@ -29,9 +29,10 @@ from depyf.dynamo.store.names import StableNames
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.compilation_events import GRAPHS
 from depyf.report.analysis.sources import is_library
-from depyf.torch_trace.breaks import Frame, break_report
+from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.recompiles import failed_guards
+from depyf.torch_trace.tracebacks import Frame, innermost
 
 _NOTHING_TO_COMPILE = re_compile("No ops traced|no content in function call")
 """Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns: in errors of PyTorch
@@ -134,7 +135,7 @@ class Watch(HookedContext[object]):
             words += f" ({reason})" if reason else ""
         place = record.place or (record.filename, record.first_line)
         advice = advice_for_fallback(record.cause.value, record.reason)
-        stack = whole_stack((*place, record.function))
+        stack = whole_stack(*(record.stack or ((*place, record.function),)))
         cause = (record.cause.value,)
         self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 
@@ -205,8 +206,8 @@ def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = Non
 def _graph_break(event: Event) -> Happening:
     report = break_report(event)
     place = None if report.filename is None or report.line is None else (report.filename, report.line)
-    place = _users(report.stack) or place
-    advice = advice_for_break(report.title, report.explanation, report.hints)
+    place = innermost(report.stack, is_library) or place
+    advice = advice_for_break(report.title, report.explanation, report.hints, report.stack)
     function = report.stack[-1][2] if report.stack else ""
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
     return Happening(BREAK, event.compile_id, function, place, words, advice, cause, whole_stack(*report.stack))
@@ -225,7 +226,7 @@ def _recompile(event: Event) -> Optional[Happening]:
     by_subject = {each.subject or each.words: each for each in reversed(explanations)}
     phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
     words = "; ".join(dict.fromkeys(phrases))
-    place = _users(guards[0].stack)
+    place = innermost(guards[0].stack, is_library)
     if code is not None:
         place = (
             with_whole_path(place, code.co_filename)
@@ -247,9 +248,3 @@ def whole_stack(*compiled: Frame) -> Tuple[Frame, ...]:
     while within and within[0][:2] in known:
         within = within[1:]
     return (*(each for each in callers if not is_library(each[0])), *(within or compiled[-1:]))
-
-
-def _users(stack: Tuple[Frame, ...]) -> Optional[Tuple[str, int]]:
-    """Return the innermost frame of the user's own in a stack, whose outermost frame comes first."""
-    frames = [frame for frame in stack if not is_library(frame[0])] or list(stack)
-    return (frames[-1][0], frames[-1][1]) if frames else None

@@ -20,7 +20,7 @@ from depyf.dynamo.scripts.tensors import Tensors
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.sources import is_library
-from depyf.torch_trace.breaks import Frame, frames_of
+from depyf.torch_trace.tracebacks import Frame, frames_of
 
 if TYPE_CHECKING:
     import torch

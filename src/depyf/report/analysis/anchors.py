@@ -16,9 +16,9 @@ from depyf.report.analysis.facts import LineStack, Provenance
 from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import CACHE_HITS, Event
 from depyf.torch_trace.provenance import CAPTURED
+from depyf.torch_trace.tracebacks import Frame
 
 Function = Tuple[str, str]
 """File and name."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.sources import is_library
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.cache_lookups import CACHES
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import ERROR, Event
 from depyf.torch_trace.metrics import seconds_of
 from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.tracebacks import Frame, users_stack
 
 GRAPHS = frozenset(
     name for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.FORWARD) for name in stage.facts.records
@@ -32,6 +34,19 @@ def status_of(
         return "failed", "it did not come to its end"
     graph = bool(names & GRAPHS) or bool(fact is not None and fact.graphs)
     return ("compiled" if graph else "empty"), ""
+
+
+def error_stack(events: Sequence[Event]) -> Tuple[Frame, ...]:
+    """Return the frames of the program that the failure of a compilation is due to, the outermost first. Up to PyTorch
+    2.5 the innermost one alone is known; there may be none."""
+    for event in reversed(events):
+        if event.name == ERROR and event.payload:
+            return users_stack(event.payload, is_library)
+    for event in reversed(events):
+        if event.name == "compilation_metrics" and event.meta.get("fail_user_frame_filename"):
+            frame = event.meta["fail_user_frame_filename"], int(event.meta.get("fail_user_frame_lineno") or 0)
+            return ((*frame, str(event.meta.get("co_name") or "")),)
+    return ()
 
 
 def symbols_in(events: Iterable[Event]) -> Iterable[str]:

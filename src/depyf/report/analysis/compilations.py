@@ -13,20 +13,21 @@ from depyf.diagnosis.guard_text import read
 from depyf.messages import listed
 from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.causes import also_fail, required_values, settings_changed, value_now, what_is_new
-from depyf.report.analysis.compilation_events import caches_in, status_of, symbols_in, total_seconds
+from depyf.report.analysis.compilation_events import caches_in, error_stack, status_of, symbols_in, total_seconds
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
 from depyf.report.analysis.graph_links import whole_stacks
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
-from depyf.torch_trace.breaks import Frame, break_report
+from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
+from depyf.torch_trace.tracebacks import Frame
 
 _UNINTERESTING = UNREAD_METRICS | {"fail_reason", "restart_reasons"}
 """Metrics that are not listed, or reported elsewhere."""
@@ -155,8 +156,12 @@ class Compilations:
             hints=report.hints,
             url=report.url,
             stack=self._sources.places(report.stack),
-            advice=advice_for_break(report.title, report.explanation, report.hints),
+            advice=advice_for_break(report.title, report.explanation, report.hints, report.stack),
         )
+
+    def error_stack(self, compile_id: str) -> Tuple[Frame, ...]:
+        """Return the frames of the program that a failed compilation is due to, as far as the events say."""
+        return error_stack(self._events.get(compile_id, ()))
 
     def recompiles(self) -> Tuple[Recompile, ...]:
         """Return the recompilations, in order."""

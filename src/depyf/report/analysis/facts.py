@@ -9,8 +9,8 @@ from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.provenance import ModuleChain
+from depyf.torch_trace.tracebacks import Frame
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TransformedFact:
 
 @dataclass(frozen=True)
 class FallbackFact:
-    """A frame that falls back to eager; ``place`` is a file and a line."""
+    """A frame that falls back to eager; ``place`` is a file and a line, ``stack`` has the outermost frame first."""
 
     compile_id: Optional[str]
     function: Key
@@ -52,6 +52,7 @@ class FallbackFact:
     reason: str
     place: Optional[Tuple[str, int]] = None
     advice: str = ""
+    stack: Tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True)

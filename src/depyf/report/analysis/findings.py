@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.answers.happening import counted
+from depyf.diagnosis import breaks_of_ddp
 from depyf.diagnosis.break_advice import advice_for_phase, described_break, described_error, described_error_in_line
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.messages import listed
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, raised
 from depyf.report.model.phases import slowest_part
-from depyf.report.model.places import place_text
-from depyf.report.model.run import Finding, GraphBreak, Place, Recompile, Run
+from depyf.report.model.places import is_of_a_library, own_place, place_text
+from depyf.report.model.run import Fallback, Finding, GraphBreak, Place, Recompile, Run
 
 _LONGEST_CHECK = 80
 """The number of characters of a guard that a title shows."""
@@ -27,16 +28,12 @@ def findings_of(run: Run, parts: Parts) -> Tuple[Finding, ...]:
     found: List[Finding] = []
     for of_kind in (_fallbacks, _breaks, _recompiles, _cudagraphs, _rerecorded):
         found += parts.part("what to do first", none, _all_of, of_kind, run)
-    found.sort(key=lambda finding: (_is_of_a_library(run, finding.place), -finding.weight))
+    found.sort(key=lambda finding: (is_of_a_library(run, finding.place), -finding.weight))
     return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
 
 
 def _all_of(kind: Callable[[Run], Iterable[Finding]], run: Run) -> List[Finding]:
     return list(kind(run))
-
-
-def _is_of_a_library(run: Run, place: Optional[Place]) -> bool:
-    return place is not None and 0 <= place[0] < len(run.sources) and run.sources[place[0]].library
 
 
 def _start_of(run: Run, function: Optional[int]) -> Optional[Place]:
@@ -78,7 +75,10 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
         violated = violated_constraint(each.reason)
         if violated is not None:
             title, text = f"{name} can't be compiled: {violated.title}", each.advice
-        yield Finding(title, text, 10.0 + spent, each.place or _start_of(run, each.function), each.compile_id)
+        place, called = _own_place(run, each)
+        yield Finding(
+            title, f"{called}{text}".strip(), 10.0 + spent, place or _start_of(run, each.function), each.compile_id
+        )
 
 
 def _breaks(run: Run) -> Iterator[Finding]:
@@ -87,7 +87,8 @@ def _breaks(run: Run) -> Iterator[Finding]:
     lost_at = {each.place for each in (*raised(run), *lost(run)) if each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
-        if function is not None and each.place not in lost_at:  # the fallback is what it led to
+        led_to_fallback = own_place(run, each.place, each.stack) in lost_at
+        if function is not None and not led_to_fallback:
             by_function.setdefault(run.root(function), []).append(each)
     broken = _broken_functions(run, by_function)
     for function, breaks in by_function.items():
@@ -137,7 +138,7 @@ def _breaks_of_a_kind(
     """Return one finding for the breaks of a function that have one cause, and therefore one advice. ``names`` are the
     function's and those of others whose graphs they break as well."""
     name, *callers = names
-    first = min(breaks, key=lambda each: _is_of_a_library(run, each.place))
+    first = min(breaks, key=lambda each: is_of_a_library(run, each.place))
     place, called = _own_place(run, first)
     kind = described_break(kind, *(each.explanation for each in (first, *breaks)))
     title = f"Graph break in {name}: {kind}" if len(breaks) == 1 else f"{len(breaks)} graph breaks in {name}: {kind}"
@@ -149,17 +150,15 @@ def _breaks_of_a_kind(
     )
     if callers:
         more += f" This breaks graphs of {listed(callers, 3)}, too."
-    return Finding(
-        title, f"{called}{first.advice}{more}".strip(), 0.5 * len(breaks) + seconds, place, first.compile_id, seconds
-    )
+    weight = 0.0 if first.advice == breaks_of_ddp.ADVICE else 0.5 * len(breaks) + seconds
+    return Finding(title, f"{called}{first.advice}{more}".strip(), weight, place, first.compile_id, seconds)
 
 
-def _own_place(run: Run, each: GraphBreak) -> Tuple[Optional[Place], str]:
-    """Return the user's line that leads to a break in a library, and a text about the break's own line."""
-    own = [place for place in each.stack if not _is_of_a_library(run, place)]
-    if each.place is None or not own or not _is_of_a_library(run, each.place):
-        return each.place, ""
-    return own[-1], f"It is in {place_text(run, each.place)}, which this line comes to. "
+def _own_place(run: Run, each: Union[GraphBreak, Fallback]) -> Tuple[Optional[Place], str]:
+    """Return the user's line that leads to a break or an error, and a text about the line in a library, if any."""
+    at = each.stack[-1] if isinstance(each, Fallback) and each.stack else each.place
+    own = own_place(run, at, each.stack)
+    return (own, "") if own == at else (own, f"It is in {place_text(run, at)}, which this line comes to. ")
 
 
 def _recompiles(run: Run) -> Iterator[Finding]:

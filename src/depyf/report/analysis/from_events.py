@@ -26,7 +26,7 @@ from depyf.report.analysis.linking import linked
 from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.noted import with_noted
 from depyf.report.analysis.shapes import call_sites, callers, shape_events
-from depyf.report.analysis.sources import Sources
+from depyf.report.analysis.sources import Sources, is_library
 from depyf.report.analysis.stack_values import with_stack_values
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.counts import GRAPH_BREAK, LIMIT, RAISED, SKIPPED, SUPPRESSED, totals_of
@@ -47,6 +47,7 @@ from depyf.report.model.run import (
 from depyf.torch_trace.cudagraphs import rerecords, skips
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
+from depyf.torch_trace.tracebacks import innermost
 
 _BY_US, _AS_NAMED, _NO_FACTS = Origin(), Files(), Facts()
 
@@ -78,7 +79,7 @@ def build_run(
     breaks, recompiles = known.breaks(), known.recompiles()
     recompiles = parts.part("values on the stack", recompiles, with_stack_values, recompiles, compilations, made)
     compilations = _with_failures(compilations, recompiles)
-    fallbacks = _fallbacks(facts, compilations, breaks, functions, sources, parts)  # may name more functions
+    fallbacks = _fallbacks(known, facts, compilations, breaks, functions, sources, parts)  # may name more functions
     for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
     notes, linked_artifacts, kernels = _tied_to_lines(made, events, facts, sources, parts)
@@ -197,6 +198,7 @@ def _frames_without_code(known: Compilations, facts: Facts) -> Dict[str, str]:
 
 
 def _fallbacks(
+    known: Compilations,
     facts: Facts,
     compilations: Sequence[Compilation],
     breaks: Sequence[GraphBreak],
@@ -206,7 +208,7 @@ def _fallbacks(
 ) -> Sequence[Fallback]:
     what = "why a function runs as plain Python"
     if facts.fallbacks is None:
-        return parts.part(what, [], _from_metrics, compilations, breaks, sources)
+        return parts.part(what, [], _from_metrics, known, compilations, breaks, sources)
     found = [parts.part(what, None, _fallback, fact, functions, sources) for fact in facts.fallbacks]
     return [each for each in found if each is not None]
 
@@ -274,6 +276,7 @@ def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fal
         reason=fact.reason,
         place=_place(fact.place, fact.reason, sources),
         advice=fact.advice or advice_for_fallback(fact.cause, fact.reason),
+        stack=sources.places(fact.stack),
     )
 
 
@@ -296,7 +299,7 @@ def _cause_in_metrics(metrics: Mapping[str, object], *, broken: bool, met: bool)
 
 
 def _from_metrics(
-    compilations: Sequence[Compilation], breaks: Sequence[GraphBreak], sources: Sources
+    known: Compilations, compilations: Sequence[Compilation], breaks: Sequence[GraphBreak], sources: Sources
 ) -> List[Fallback]:
     met = {each.compile_id for each in breaks}
     found = []
@@ -316,8 +319,10 @@ def _from_metrics(
             )
         )
         reason = each.failure.partition(": ")[2] or each.failure
-        place = _place(None, reason, sources)
-        found.append(Fallback(each.function, each.compile_id, cause, reason, place, advice_for_fallback(cause, reason)))
+        stack = () if cause == SKIPPED else known.error_stack(each.compile_id)
+        place = _place(innermost(stack, is_library), reason, sources)
+        advice = advice_for_fallback(cause, reason)
+        found.append(Fallback(each.function, each.compile_id, cause, reason, place, advice, sources.places(stack)))
     return found
 
 

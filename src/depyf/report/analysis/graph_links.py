@@ -10,8 +10,8 @@ from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Link, Place
 from depyf.stored_text import identity_of
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.provenance import node_in
+from depyf.torch_trace.tracebacks import Frame
 
 _COMMENT = re_compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
 _DEFINITION = re_compile(r"^\s*(?:class|def)\b")

@@ -7,7 +7,6 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from depyf.quick_dataclass import replace
 from depyf.report.analysis.facts import KernelFact, Provenance
 from depyf.report.model.run import Artifact
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.provenance import (
     KERNEL_LAUNCHES,
@@ -21,6 +20,7 @@ from depyf.torch_trace.provenance import (
     node_stacks,
     quoted,
 )
+from depyf.torch_trace.tracebacks import Frame
 
 Code = Mapping[Frame, str]
 

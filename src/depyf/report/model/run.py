@@ -174,7 +174,8 @@ class Recompile:
 
 @dataclass(frozen=True)
 class Fallback:
-    """A frame that falls back to eager; ``cause`` in words, ``reason`` is torch's text."""
+    """A frame that falls back to eager, by ``cause`` in words and torch's ``reason``; ``stack`` are the calls that led
+    to ``place``, the user's line, outermost first, and on into libraries."""
 
     function: Optional[int]
     compile_id: Optional[str]
@@ -182,6 +183,7 @@ class Fallback:
     reason: str
     place: Optional[Place] = None
     advice: str = ""
+    stack: Tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
 from depyf.report.model.counts import RAISED, SKIPPED, counts_of, distinct_breaks, parts_by_function, status_in_words
 from depyf.report.model.headline import headline
-from depyf.report.model.places import place_text
-from depyf.report.model.run import Artifact, Compilation, FailedGuard, Function, Place, Run
+from depyf.report.model.places import is_of_a_library, own_place, place_text
+from depyf.report.model.run import Artifact, Compilation, FailedGuard, Fallback, Function, Place, Run
 from depyf.report.render.memory_words import short_line, with_memory
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
@@ -107,7 +107,7 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
     for each in distinct_breaks(run.breaks):
         where = ", ".join(met[each.place, each.reason])
         title = _text(described_break(each.reason, each.explanation))
-        yield f"- **Graph break** at {place_text(run, each.place)} ({where}): {title}"
+        yield f"- **Graph break** at {_at(run, each.place, each.stack)} ({where}): {title}"
         if each.advice:
             yield f"  - {_text(each.advice)}"
     for recompile in run.recompiles:
@@ -118,7 +118,7 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         if recompile.advice:
             yield f"  - {_text(recompile.advice)}"
     for fallback in run.fallbacks:
-        where = f" at {place_text(run, fallback.place)}" if fallback.place else ""
+        where = f" at {_stack(run, fallback)}" if fallback.place else ""
         reason = _text(described_error_in_line(fallback.reason))
         if fallback.cause == RAISED:
             yield f"- **Failed to compile**{where}, and the call raised {reason}"
@@ -135,6 +135,21 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         yield "Files: " + ", ".join(_link(artifact) for artifact in files)
     yield from _printed(run)
     yield from _pieces(run)
+
+
+def _at(run: Run, place: Optional[Place], stack: Sequence[Place]) -> str:
+    """Return the user's line that leads to a place, with that place if it is in a library."""
+    own = own_place(run, place, stack)
+    return place_text(run, own) + ("" if own == place else f" (in {place_text(run, place)})")
+
+
+def _stack(run: Run, each: Fallback) -> str:
+    """Return the user's line that a fallback is due to, and the user's calls that led there."""
+    if not each.stack:
+        return place_text(run, each.place)
+    before = each.stack[: each.stack.index(each.place)] if each.place in each.stack else ()
+    callers = [place_text(run, caller) for caller in reversed(before) if not is_of_a_library(run, caller)]
+    return ", called from ".join([_at(run, each.stack[-1], each.stack), *callers])
 
 
 def _lookup(each: CacheLookup) -> str:

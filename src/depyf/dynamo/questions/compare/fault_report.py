@@ -15,8 +15,8 @@ from depyf.dynamo.questions.compare.locate import interpreted, with_outputs
 from depyf.dynamo.scripts.graph import user_stack
 from depyf.dynamo.scripts.tensors import is_tensor
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
-from depyf.torch_trace.breaks import Frame
 from depyf.torch_trace.stages import Stage
+from depyf.torch_trace.tracebacks import Frame
 
 if TYPE_CHECKING:
     import torch

@@ -14,8 +14,8 @@ from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
-from depyf.torch_trace.breaks import frames_of
 from depyf.torch_trace.resume_names import function_name
+from depyf.torch_trace.tracebacks import frames_of
 
 if TYPE_CHECKING:
     import torch

@@ -96,6 +96,12 @@ function calledFrom(run, stack, to) {
   return el("span", { class: "quiet" }, "called from ", joined(framesOf(run, calls), ", from "), " ");
 }
 
+// The calls in libraries that an error's line of the user's leads to, the outermost first.
+function leadsTo(run, { place: own, stack }) {
+  const inside = own ? stack.slice(stack.findIndex((each) => keyOf(each) === keyOf(own)) + 1) : [];
+  return inside.length && inside.length < stack.length ? el("span", { class: "quiet" }, "calls ", joined(framesOf(run, inside), ", then ")) : null;
+}
+
 const MOST_FRAMES = 2; // of libraries, one after the other
 
 // Links to calls. Of a row of calls in libraries the first stands there, and a button shows the others.
@@ -127,7 +133,8 @@ function fallbackCard(run, each) {
     el("h3", {}, `${cameTo(each)} `, each.compile_id ? chip(run, each.compile_id) : null),
     el("p", {}, el("strong", {}, prose(each.cause))),
     each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, prose(each.reason)) : null,
-    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null
+    each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
+    el("p", {}, calledFrom(run, each.stack, each.place), leadsTo(run, each))
   );
 }
 

@@ -9,7 +9,7 @@ const DEFAULTS = {
     dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null, callers: [], compiled_at: null,
     graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, passes_ran: null, metrics: {},
   },
-  fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "" },
+  fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "", stack: [] },
   findings: { text: "", weight: 0, place: null, compile_id: null, seconds: null },
   functions: { resumes: null, resumes_at: null, full_code: null },
   kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [], launch: {} },

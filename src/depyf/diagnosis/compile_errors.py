@@ -1,0 +1,77 @@
+"""What an error of a compilation is due to: an operation of the program that fails with or without ``torch.compile``,
+the backend, or Inductor; and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional, Tuple
+
+from depyf.lazy_pattern import re_compile
+from depyf.messages import cut, listed
+from depyf.quick_dataclass import dataclass
+
+_FAKE_CALL = re_compile(
+    r"(?:Dynamo failed to run FX node with fake tensors:|Failed running) call_(?:function|method|module) "
+    r"(?P<operation><[^>]*(?:<locals>[^>]*)?>|[^\s(]+)\(\*\((?P<arguments>.*?)\), \*\*\{.*?\}\)(?:: got |:\n)"
+    r"(?P<error>.+?)"
+    r"(?=^ *Hint:|^ *Developer debug context:|^from user code:|^\s*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""Dynamo calls each operation with fake tensors, which have sizes and types and no data."""
+_SIZE = re_compile(r"\bsize=(\([^()]*\))")
+_NAME = re_compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: of | at 0x|>$)")
+_REPR = re_compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
+_BACKEND = re_compile(r"backend='([^']+)' raised:")
+_INDUCTOR = re_compile(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
+_MOST_SIZES, _LONGEST = 6, 300
+
+
+@dataclass(frozen=True)
+class FailedOperation:
+    """An operation of the program that raised an error while Dynamo traced it: its name, the sizes of its tensors as
+    texts, and its error."""
+
+    name: str
+    sizes: Tuple[str, ...]
+    error: str
+
+    @property
+    def on_sizes(self) -> str:
+        """The sizes in a phrase; empty without tensors."""
+        what = "Tensors of sizes" if len(self.sizes) > 1 else "A tensor of size"
+        return f"{what} {listed(self.sizes, _MOST_SIZES)}" if self.sizes else ""
+
+
+def failed_operation(reason: str) -> Optional[FailedOperation]:
+    """Return the operation that Dynamo could not run with fake tensors; None if the error is another one."""
+    found = _FAKE_CALL.search(reason)
+    if found is None:
+        return None
+    name = _NAME.match(found["operation"])
+    error, shown = found["error"].strip(), _REPR.match(found["error"].strip())
+    if shown is not None:
+        error = f"{shown.group(1)}: {shown.group(3)}"
+    return FailedOperation(
+        name=found["operation"] if name is None else name.group(1),
+        sizes=tuple(_SIZE.findall(found["arguments"])),
+        error=cut(" ".join(error.split()), _LONGEST).rstrip("."),
+    )
+
+
+def advice_for_error(reason: str) -> str:
+    """Return what to do about an error of a compilation; empty if nothing is known of its kind."""
+    operation = failed_operation(reason)
+    if operation is not None:
+        return (
+            f"This call of `{operation.name}` fails without torch.compile, too: correct what it is called with. (If it "
+            "does work without, the operator's fake implementation is wrong: torch.library.register_fake.)"
+        )
+    if _INDUCTOR.search(reason):
+        return (
+            'Inductor raised it: backend="aot_eager" compiles the same graphs without it. If no lowering or pass of '
+            "the program's own is to blame, report it to PyTorch (depyf bug-report makes an archive for that)."
+        )
+    backend = _BACKEND.search(reason)
+    if backend is not None:
+        return f'The backend `{backend.group(1)}` raised it: backend="eager" compiles the same graphs without it.'
+    return ""
