@@ -98,15 +98,21 @@ def test_what_can_not_be_done_is_said_before_any_test_runs(tmp_path: Path, optio
 def test_a_test_that_got_worse_fails_and_the_summaries_say_why(tmp_path: Path) -> None:
     program = tmp_path / "test_it.py"
     program.write_text(
-        COMPILING + "\n\ndef test_wrong():\n    compiled(lambda x: x - 1, torch.ones(2))\n    assert False\n"
+        COMPILING
+        + "\n\ndef test_wrong():\n    compiled(lambda x: x - x.max().item(), torch.ones(2))\n    assert False\n"
     )
     done = run(tmp_path, "--depyf-baseline=base.json", "--depyf-baseline-update")
     assert done.returncode == 1
-    assert "2 tests compiled 3 graphs: 1 graph break, 0 recompiles, 0 fallbacks" in done.stdout
+    assert "3 tests compiled 5 graphs: 2 graph breaks, 0 recompiles, 0 fallbacks" in done.stdout
+    assert "\ntest_it.py::test_wrong (failed)\n  graph break " in done.stdout
     assert "the baseline is written" in done.stdout
     tests = json.loads((tmp_path / "base.json").read_text())["tests"]
     assert tests["test_it.py::test_breaks"] == {"breaks": 1, "recompiles": 0, "graphs": 2, "fallbacks": 0}
     assert "test_it.py::test_wrong" not in tests  # it came to no end
+
+    done = run(tmp_path, "--depyf-baseline=base.json", "--depyf-summary=wrong.md")
+    assert "0 tests worse, 0 better, 0 new; 1 test that did not pass not compared" in done.stdout
+    assert "`test_it.py::test_wrong (failed)`" in (tmp_path / "wrong.md").read_text()
 
     program.write_text(COMPILING)
     done = run(tmp_path, "--depyf-baseline=base.json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.expectation import NAMES, WORDS
@@ -25,13 +25,15 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True)
 class TestResult:
-    """What one test has compiled: the counts, a line for each event, and the details of the events."""
+    """What one test has compiled: the counts, a line for each event, and the details of the events. ``unfinished`` is
+    the outcome of a test that has not passed (``failed``, ``skipped``): how far it came is no measure."""
 
     __test__ = False  # for pytest, which would collect it by its name
 
     counts: Counts
     lines: Tuple[str, ...] = ()
     details: str = ""
+    unfinished: str = field(default="", compare=False)
 
     def to_json(self) -> str:
         """Return it as text, for the transfer from a worker of pytest-xdist to the controller."""
@@ -97,17 +99,24 @@ class Summary:
     def worse(self) -> Dict[str, List[str]]:
         """Return the tests that got worse, with what did."""
         known = self.baseline or {}
-        found = {test: worse(known[test], each.counts) for test, each in self.results.items() if test in known}
+        found = {test: worse(known[test], each.counts) for test, each in self._passed() if test in known}
         return {test: words for test, words in found.items() if words}
 
     def better(self) -> List[str]:
         """Return the tests that got better."""
         known = self.baseline or {}
-        return [test for test, each in self.results.items() if test in known and better(known[test], each.counts)]
+        return [test for test, each in self._passed() if test in known and better(known[test], each.counts)]
 
     def new(self) -> List[str]:
         """Return the tests that are not in the baseline."""
-        return [] if self.baseline is None else [test for test in self.results if test not in self.baseline]
+        return [] if self.baseline is None else [test for test, _ in self._passed() if test not in self.baseline]
+
+    def _passed(self) -> List[Tuple[str, TestResult]]:
+        return [(test, each) for test, each in self.results.items() if not each.unfinished]
+
+    def _title(self, test: str) -> str:
+        """Return the name of a test, with its outcome if it has not passed."""
+        return test + (f" ({self.results[test].unfinished})" if self.results[test].unfinished else "")
 
     def headline(self) -> str:
         """Return the counts of all tests together, in one line."""
@@ -116,12 +125,16 @@ class Summary:
         breaks, recompiles, graphs, fallbacks = (counted(n, word) for n, word in zip(totals, WORDS.values()))
         return f"{counted(len(compiled), 'test')} compiled {graphs}: {breaks}, {recompiles}, {fallbacks}"
 
+    def _not_compared(self) -> str:
+        unfinished = len(self.results) - len(self._passed())
+        return f"; {counted(unfinished, 'test')} that did not pass not compared" if unfinished else ""
+
     def lines(self) -> Iterator[str]:
         """Return the summary for a terminal."""
         yield self.headline()
         shown = [(test, each) for test, each in self.results.items() if each.lines]
         for test, each in shown[:_MOST_TESTS]:
-            yield test
+            yield self._title(test)
             yield from (f"  {line}" for line in each.lines)
         if len(shown) > _MOST_TESTS:
             yield f"and {len(shown) - _MOST_TESTS} more tests with graph breaks, recompiles or fallbacks"
@@ -133,7 +146,7 @@ class Summary:
         got_worse, got_better, new = self.worse(), self.better(), self.new()
         yield (
             f"compared with the baseline: {counted(len(got_worse), 'test')} worse, {len(got_better)} better, "
-            f"{len(new)} new"
+            f"{len(new)} new{self._not_compared()}"
         )
         for test, words in got_worse.items():
             yield f"worse: {test}: {'; '.join(words)}"
@@ -147,7 +160,7 @@ class Summary:
         if self.baseline is not None:
             lines += [
                 f"Compared with the baseline: **{counted(len(got_worse), 'test')} worse**, "
-                f"{len(self.better())} better, {len(self.new())} new.",
+                f"{len(self.better())} better, {len(self.new())} new{self._not_compared()}.",
                 "",
             ]
         tests = list(got_worse) or [test for test, each in self.results.items() if each.lines]
@@ -164,7 +177,7 @@ class Summary:
             str(now[name]) if before is None or before[name] == now[name] else f"{before[name]} → **{now[name]}**"
             for name in NAMES
         ]
-        return f"| {_code(test)} | {' | '.join(cells)} |"
+        return f"| {_code(self._title(test))} | {' | '.join(cells)} |"
 
 
 def _code(text: str) -> str:

@@ -7,7 +7,8 @@ options: nothing else of depyf is imported, and PyTorch is not.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Dict, Iterator, List, Optional
+from dataclasses import replace
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -154,21 +155,26 @@ class _Counting:
                 )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect the counts of this process or its workers for tests that have ended."""
+        """Collect the counts of this process or its workers for tests that have ended, in whatever way."""
         if report.when == "call":
             from depyf.running.baseline import TestResult
 
             for name, value in report.user_properties:
                 if name == _PROPERTY:
                     result = TestResult.from_json(str(value))
-                    if report.outcome == "passed" or self._failed_here(report.nodeid, result):
-                        self._results[report.nodeid] = result
+                    if report.outcome != "passed" and not self._failed_here(report.nodeid, result):
+                        result = replace(result, unfinished=report.outcome)
+                    self._results[report.nodeid] = result
 
     def _failed_here(self, test: str, result: TestResult) -> bool:
         from depyf.running.baseline import worse
 
         before = (self._baseline or {}).get(test)
         return before is not None and bool(worse(before, result.counts))
+
+    def _passed(self) -> List[Tuple[str, TestResult]]:
+        """Return the results of the tests that have passed, or have failed because of them."""
+        return [(test, each) for test, each in self._results.items() if not each.unfinished]
 
     def _summary(self) -> Summary:
         from depyf.running.baseline import Summary
@@ -184,7 +190,7 @@ class _Counting:
         from depyf.running.baseline import write_baseline
 
         if self._updates and self._path is not None:
-            now = {**(self._baseline or {}), **{test: each.counts for test, each in self._results.items()}}
+            now = {**(self._baseline or {}), **{test: each.counts for test, each in self._passed()}}
             try:
                 write_baseline(self._path, now)
             except synchronous(OSError) as error:
