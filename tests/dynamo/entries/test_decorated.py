@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo.hooks import private_names  # noqa: E402
 from depyf.report.model.manifest import from_json  # noqa: E402
 
 
@@ -81,6 +82,34 @@ def test_it_is_called_so_wherever_it_is_named(tmp_path: Path) -> None:
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):
         return  # before 2.8 nothing says what class an entry is for that is there already: its guards have ids only
     assert {name.split(" ")[0] for name in traced.counts if not name.startswith("__compiled")} == names
+
+
+@pytest.mark.skipif(
+    private_names.WRAP_INLINE.find() is None, reason="this PyTorch compiles no frame around modules of its own"
+)
+def test_a_module_of_pytorch_is_called_by_its_class_and_not_by_the_wrapper(tmp_path: Path) -> None:
+    sequential = torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)), backend="eager", dynamic=False)
+    linear = torch.compile(torch.nn.Linear(3, 3), backend="eager", dynamic=False)
+    names = {"Sequential.forward", "Linear.forward"}
+    with depyf.prepare_debug(tmp_path), depyf.watch(stream=io.StringIO()) as watched:
+        for size in (2, 4):
+            sequential(torch.ones(size, 3))
+            linear(torch.ones(size, 3))
+    run = from_json((tmp_path / "manifest.json").read_text())
+    assert {
+        run.functions[each.function].qualified_name for each in run.compilations if each.function is not None
+    } == names
+    assert watched.happened
+    assert {each.function for each in watched.happened} == names
+    for name in ("index.md", *(path.name for path in tmp_path.glob("*.py"))):
+        assert "wrap_inline" not in (tmp_path / name).read_text().replace("wrap_inline(fn", ""), name
+    assert depyf.why(sequential, torch.ones(2, 3)).function == "Sequential.forward"
+    with depyf.trace() as traced:
+        sequential(torch.ones(2, 3))
+    if hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):  # else nothing says what class an entry is for
+        assert {name.split(" ")[0] for name in traced.counts if not name.startswith("__compiled")} == {
+            "Sequential.forward"
+        }
 
 
 def test_a_model_of_transformers_is_called_by_its_class(tmp_path: Path) -> None:

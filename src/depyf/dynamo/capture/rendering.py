@@ -12,6 +12,7 @@ from depyf.asynchronous import synchronous
 from depyf.decompiler import decompile_code
 from depyf.dynamo.capture.equal_code import EqualCode, Recalled
 from depyf.dynamo.capture.listing import listing_of, running_from
+from depyf.dynamo.entries.decorated import shown_name_now
 from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import compile_ids, frames, nested_code
 from depyf.dynamo.hooks.safely import report_failure, safely
@@ -118,8 +119,7 @@ def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int,
 
 def _origin(original: CodeType, stable: StableNames, compile_id: str) -> str:
     """Return a comment that names the origin of the code."""
-    qualified_name = nested_code.qualified_name(original)
-    place = stable.text(f"{qualified_name} ({original.co_filename}:{original.co_firstlineno})")
+    place = stable.text(f"{shown_name_now(original)} ({original.co_filename}:{original.co_firstlineno})")
     return f"# from {' '.join(place.split())}, compile id {compile_id}"
 
 

@@ -19,8 +19,8 @@ from depyf.asynchronous import suppressed
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import is_behind, move_after_fork, write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
+from depyf.dynamo.entries.decorated import shown_name_now
 from depyf.dynamo.hooks import private_names, torch_names
-from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
@@ -54,9 +54,9 @@ def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
     wanted = [each.strip() for each in patterns.split(",") if each.strip()]
 
     def is_wanted(code: CodeType) -> bool:
-        name, qualified = map(function_name, (code.co_name, qualified_name(code)))
+        name, qualified = map(function_name, (code.co_name, shown_name_now(code)))
         file = os.path.basename(code.co_filename)
-        names = (name, qualified, file, f"{file}:{name}", f"{file}:{qualified}")
+        names = (name, qualified, qualified.rpartition(".")[2], file, f"{file}:{name}", f"{file}:{qualified}")
         return any(fnmatchcase(each, pattern) for each in names for pattern in wanted)
 
     return is_wanted if wanted else None

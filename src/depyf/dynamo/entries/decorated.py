@@ -1,7 +1,8 @@
 """The name of a decorated function or method: its own, not that of the wrapper around it.
 
 Dynamo compiles the wrapper (``can_return_tuple.<locals>.wrapper``), whose code all functions with that decorator share.
-The class of the frame's ``self``, or of the guarded one, distinguishes them.
+The class of the frame's ``self``, or of the guarded one, distinguishes them. ``wrap_inline.<locals>.inner`` is such a
+wrapper: torch puts it around what Dynamo would skip, that is its own modules (``Sequential``) and callable objects.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import inspect
 from types import CodeType, FunctionType, MethodType
 from typing import Mapping, Optional
 
+from depyf.dynamo.entries.callables import module_classes
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.tree import checks_of
-from depyf.dynamo.hooks import frames
+from depyf.dynamo.hooks import frames, private_names
 from depyf.dynamo.hooks.loaded_modules import namespace_of
 from depyf.dynamo.hooks.nested_code import is_qualified, qualified_name
 from depyf.dynamo.hooks.torch_types import Guards
@@ -22,6 +24,9 @@ _DEEPEST = 20
 
 def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
     """Return the qualified name of the function whose frame has these local variables."""
+    if _is_torchs_wrapper(code):
+        wrapped = frame_locals.get(code.co_freevars[0])
+        return _name_of(type(wrapped), wrapped) or qualified_name(code)
     found = _name_in(type(_first_argument(code, frame_locals)), code)
     return found or qualified_name(code)
 
@@ -41,7 +46,24 @@ def short_name_of_entry(code: CodeType, manager: Guards) -> str:
     """Return the short name of the function that a cache entry is for, as far as its guards show."""
     if not _may_wrap(code):
         return code.co_name
+    if _is_torchs_wrapper(code):
+        return _name_of(_class_at(f"L['{code.co_freevars[0]}']", manager)) or code.co_name
     return _name_in(_class_guarded(code, manager), code) or code.co_name
+
+
+def _is_torchs_wrapper(code: CodeType) -> bool:
+    """Return whether it is the code of a function that torch puts around what is to be compiled."""
+    maker = private_names.WRAP_INLINE.find()
+    return isinstance(maker, FunctionType) and code.co_filename == maker.__code__.co_filename and _may_wrap(code)
+
+
+def _name_of(cls: Optional[type], wrapped: object = None) -> Optional[str]:
+    """Return the name of what such a function calls, by its class and, where it is known, itself; None if unknown."""
+    if isinstance(wrapped, (FunctionType, MethodType)):
+        return wrapped.__qualname__
+    if cls is None or cls is type(None) or issubclass(cls, (FunctionType, MethodType)):
+        return None
+    return f"{cls.__qualname__}.{'forward' if issubclass(cls, module_classes()) else '__call__'}"
 
 
 def _may_wrap(code: CodeType) -> bool:
@@ -58,12 +80,18 @@ def _first_argument(code: CodeType, frame_locals: Mapping[str, object]) -> objec
 
 def _class_guarded(code: CodeType, manager: Guards) -> Optional[type]:
     """Return the class of the first argument that an entry was compiled for; None where PyTorch does not report it."""
-    takes_any = bool(code.co_argcount or code.co_flags & inspect.CO_VARARGS)
-    if manager is None or guards_function.is_function(manager) or not takes_any:
+    if not (code.co_argcount or code.co_flags & inspect.CO_VARARGS):
         return None
-    source = (
-        f"L['{code.co_varnames[0]}']" if code.co_argcount else f"L['{code.co_varnames[code.co_kwonlyargcount]}'][0]"
+    return _class_at(
+        f"L['{code.co_varnames[0]}']" if code.co_argcount else f"L['{code.co_varnames[code.co_kwonlyargcount]}'][0]",
+        manager,
     )
+
+
+def _class_at(source: str, manager: Guards) -> Optional[type]:
+    """Return the class that an entry requires at a source."""
+    if manager is None or guards_function.is_function(manager):
+        return None
     return next((each.value_type for each in checks_of(manager) if each.source == source and each.value_type), None)
 
 

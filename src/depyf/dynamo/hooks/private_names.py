@@ -64,6 +64,7 @@ GET_RUN_CALLBACK = _Name(_EVAL_FRAME_C, "get_bytecode_debugger_callback", _NO_TR
 
 # Compiled callables
 
+WRAP_INLINE = _Name("torch._dynamo.external_utils", "wrap_inline", "compiled modules of PyTorch are called `inner`")
 ORIGINAL_CALLABLE = _Word(_EVAL_FRAME, "_torchdynamo_orig_callable", "compiled functions are not known")
 ORIGINAL_BACKEND = _Word(_EVAL_FRAME, "_torchdynamo_orig_backend", "the backend of a cache entry is not known", "2.8")
 DISABLED = _Word(_EVAL_FRAME, "_torchdynamo_disable", "disabled functions are not known")
