@@ -49,11 +49,13 @@ def test_a_public_name_is_in_every_list_and_documented() -> None:
     for_type_checkers = {
         alias.name: each.module for each in typed.body if isinstance(each, ast.ImportFrom) for alias in each.names
     }
-    assert for_type_checkers == depyf._HOMES
-    assert sorted(depyf._HOMES) == depyf.__all__
+    differ = {name for name, _ in set(for_type_checkers.items()) ^ set(depyf._HOMES.items())}
+    assert not differ, f"_HOMES and the imports for type checkers differ: {sorted(differ)}"
+    assert sorted(depyf._HOMES) == depyf.__all__, "_HOMES and __all__ (sorted) differ"
     page = (Path(__file__).resolve().parents[2] / "docs" / "calls.md").read_text()
     functions = [name for name in depyf.__all__ if name.islower()]
-    assert [name for name in functions if f"`depyf.{name}(" not in page and f"`with depyf.{name}(" not in page] == []
+    missing = [name for name in functions if f"`depyf.{name}(" not in page and f"`with depyf.{name}(" not in page]
+    assert not missing, f"the table of docs/calls.md lacks {missing}"
 
 
 def test_a_question_is_documented_and_has_tests() -> None:
@@ -64,8 +66,9 @@ def test_a_question_is_documented_and_has_tests() -> None:
     for name in questions:
         assert (
             re.search(rf"^## `.*depyf\.{name}\(", answers, re.MULTILINE) or (root / "docs" / f"{name}.md").exists()
-        ), f"{name} is not documented"
-        assert (root / "tests" / "dynamo" / "questions" / f"test_{name}.py").exists()
+        ), f"{name} has no section in docs/answers.md and no page of its own"
+        test = root / "tests" / "dynamo" / "questions" / f"test_{name}.py"
+        assert test.exists(), f"{name} has no {test.name}"
 
 
 @pytest.mark.torch
