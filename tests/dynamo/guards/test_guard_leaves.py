@@ -17,7 +17,8 @@ from depyf.diagnosis.guard_explanations import WITHOUT_EXPLANATION  # noqa: E402
 from depyf.diagnosis.guard_text import read  # noqa: E402
 from depyf.dynamo.guards import check_function, to_python  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards  # noqa: E402
-from depyf.dynamo.guards.to_python import LEAVES, Naming, convert  # noqa: E402
+from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
+from depyf.dynamo.guards.to_python import LEAVES, convert  # noqa: E402
 from depyf.dynamo.guards.tree import TEXT, Check  # noqa: E402
 from depyf.dynamo.hooks import cache_entries  # noqa: E402
 
@@ -80,18 +81,21 @@ def test_every_class_of_guards_of_this_pytorch_has_a_row() -> None:
     classes = vars(torch._C._dynamo.guards)
     base = classes["LeafGuard"]
     leaves = {name for name, each in classes.items() if isinstance(each, type) and issubclass(each, base)} - ABSTRACT
-    assert leaves - set(LEAVES) == set()
+    missing = leaves - set(LEAVES)
+    assert not missing, f"LEAVES in dynamo/guards/to_python.py has no row for {sorted(missing)} (docs/recipes.md)"
 
 
 def test_every_row_has_a_sample() -> None:
-    assert set(LEAVES) - {TEXT} == set(SAMPLES)
+    differ = (set(LEAVES) - {TEXT}) ^ set(SAMPLES)
+    assert not differ, f"LEAVES in dynamo/guards/to_python.py and SAMPLES differ: {sorted(differ)}"
 
 
 @pytest.mark.parametrize("leaf", SAMPLES)
 def test_what_a_class_of_guards_prints_is_read(leaf: str) -> None:
     text, kind = SAMPLES[leaf]
     guard = read(f"{text}  # y = x  # a.py:1 in f")
-    assert (guard.kind, guard.code, guard.location) == (kind, text, ("a.py", 1))
+    assert guard.kind is kind, "a rule in _RULES of diagnosis/guard_text.py reads it"
+    assert (guard.code, guard.location) == (text, ("a.py", 1))
     assert kind not in WITHOUT_EXPLANATION or kind in (GuardKind.TENSOR, GuardKind.ALIASING)
     assert kind in (GuardKind.MODES, GuardKind.GLOBAL_STATE) or guard.source or guard.operands or guard.code
 

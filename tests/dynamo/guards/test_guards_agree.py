@@ -21,7 +21,7 @@ from depyf.dynamo.entries.call_target import called  # noqa: E402
 from depyf.dynamo.guards import python_guards as guards_function  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
 from depyf.dynamo.guards.live_values import register  # noqa: E402
-from depyf.dynamo.guards.to_python import Naming  # noqa: E402
+from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
 from depyf.dynamo.guards.tree import DICT_MANAGER  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, compiled_callables  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import undone_afterwards  # noqa: E402

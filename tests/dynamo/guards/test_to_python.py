@@ -15,7 +15,8 @@ from depyf.dynamo.guards import runtime as guard_runtime  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards, header, live_table_of, namespace  # noqa: E402
 from depyf.dynamo.guards.literals import literal_value  # noqa: E402
 from depyf.dynamo.guards.live_values import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
-from depyf.dynamo.guards.to_python import Naming, convert, convert_structure  # noqa: E402
+from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
+from depyf.dynamo.guards.to_python import convert, convert_structure  # noqa: E402
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check  # noqa: E402
 from depyf.dynamo.hooks import cache_entries  # noqa: E402
 from depyf.dynamo.store.names import StableNames  # noqa: E402

@@ -12,7 +12,7 @@ from depyf.dynamo.entries.call_target import Called
 from depyf.dynamo.entries.callables import calls_torchs_own
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
-from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks import cache_entries, private_names
 from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.lazy_pattern import re_compile

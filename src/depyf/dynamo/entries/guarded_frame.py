@@ -11,7 +11,7 @@ from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, in_frame
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.guards.check_function import EntryGuards
-from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks.torch_types import Guards
 
 

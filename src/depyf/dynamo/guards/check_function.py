@@ -14,7 +14,8 @@ from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
-from depyf.dynamo.guards.to_python import Naming, attribute_read, convert, convert_structure
+from depyf.dynamo.guards.stable_expressions import Naming
+from depyf.dynamo.guards.to_python import attribute_read, convert, convert_structure
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.quick_dataclass import dataclass, replace

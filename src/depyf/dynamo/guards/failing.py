@@ -23,7 +23,7 @@ from depyf.dynamo.guards.check_function import EntryGuards, GuardLine
 from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatch, value_of
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.python_guards import reads_values
-from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
 from depyf.dynamo.hooks.torch_types import Guards

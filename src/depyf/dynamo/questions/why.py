@@ -25,7 +25,7 @@ from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.failing import failing_guards, with_whole_path
-from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks import (
     cache_entries,
     compiled_callables,

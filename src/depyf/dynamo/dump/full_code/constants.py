@@ -12,7 +12,7 @@ from depyf.dynamo.dump.full_code.original import Original
 from depyf.dynamo.dump.full_code.story import Entry
 from depyf.dynamo.dump.full_code.user_globals import description
 from depyf.dynamo.guards.literals import literal_value
-from depyf.dynamo.guards.to_python import Naming, tidy
+from depyf.dynamo.guards.stable_expressions import Naming, tidy
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass, replace
 

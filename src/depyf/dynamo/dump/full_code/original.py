@@ -15,7 +15,7 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
 from depyf.decompiler import decompile_code
 from depyf.dynamo.dump.full_code.text import Signature, as_definition, dedented, why_it_does_not_compile
-from depyf.dynamo.guards.to_python import Edit, edited
+from depyf.dynamo.guards.stable_expressions import Edit, edited
 from depyf.dynamo.hooks.loaded_modules import source_text
 from depyf.errors import DecompilationError
 from depyf.messages import describe

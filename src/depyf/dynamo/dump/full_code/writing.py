@@ -31,7 +31,7 @@ from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_name
 from depyf.dynamo.guards import check_function as guard_rendering
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import LiveTable, register
-from depyf.dynamo.guards.to_python import Naming
+from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, compiled_fn_number
