@@ -11,7 +11,7 @@ import pytest
 
 from depyf.decompiler import decompile_code
 from depyf.source.passes.placed_release import delete_before, places_of, statements_of
-from depyf.source.passes.release import foreseen, release
+from depyf.source.passes.release import deletion, foreseen, release
 
 CALLS = [
     ("return t() * 2", ["__temp_result_0 = t()", "del t", "return __temp_result_0 * 2"]),
@@ -76,6 +76,11 @@ def test_what_must_be_deleted_is_foreseen_by_what_it_holds() -> None:
     function = ast.parse(source).body[0]
     assert isinstance(function, ast.FunctionDef)
     assert foreseen(function, {"self", "x"}) == {"modules", "first", "second", "out", "copied"}
+
+
+def test_names_with_numbers_are_deleted_in_their_order() -> None:
+    targets = deletion({"b_10", "b", "b_9", "a_2", "b_1"}).targets
+    assert [getattr(each, "id", None) for each in targets] == ["a_2", "b", "b_1", "b_9", "b_10"]
 
 
 @pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")

@@ -11,6 +11,7 @@ import ast
 from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.syntax_trees import children, walk
+from depyf.source.passes.release import deletion
 
 Places = Mapping[int, AbstractSet[str]]
 """The variables to delete before a statement, by its number: statements are counted from the top of the text."""
@@ -25,7 +26,7 @@ def delete_before(tree: ast.Module, places: Places) -> List[Optional[int]]:
         for statement in statements:
             names = places.get(numbers.get(id(statement), -1))
             if names:
-                result.append(ast.Delete([ast.Name(name, ast.Del()) for name in sorted(names)]))
+                result.append(deletion(names))
             result.append(statement)
         statements[:] = result
     return [numbers.get(id(statement)) for statement in statements_of(tree)]
