@@ -12,12 +12,14 @@ from depyf.quick_dataclass import dataclass
 
 _FAKE_CALL = re_compile(
     r"(?:Dynamo failed to run FX node with fake tensors:|Failed running) call_(?:function|method|module) "
-    r"(?P<operation><[^>]*(?:<locals>[^>]*)?>|[^\s(]+)\(\*\((?P<arguments>.*?)\), \*\*\{.*?\}\)(?:: got |:\n)"
+    r"(?P<operation><[^>]{0,500}(?:<locals>[^>]{0,500})?>|[^\s(]{1,500})"
+    r"\(\*\((?P<arguments>.{0,20000}?)\), \*\*\{.{0,20000}?\}\)(?:: got |:\n)"
     r"(?P<error>.+?)"
     r"(?=^ *Hint:|^ *Developer debug context:|^from user code:|^\s*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""Dynamo calls each operation with fake tensors, which have sizes and types and no data."""
+"""Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as the
+text may be of anybody's log."""
 _SIZE = re_compile(r"\bsize=(\([^()]*\))")
 _NAME = re_compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: of | at 0x|>$)")
 _REPR = re_compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
