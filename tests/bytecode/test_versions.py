@@ -14,12 +14,15 @@ NAMES = [f"{major}.{minor}" for major, minor in known_versions()]
 
 def test_every_table_has_rules() -> None:
     folder = ROOT / "src" / "depyf" / "normal"
-    assert sorted(path.stem for path in folder.glob("v3*.py")) == sorted("v" + name.replace(".", "") for name in NAMES)
+    rules = {path.stem for path in folder.glob("v3*.py")}
+    differ = rules ^ {"v" + name.replace(".", "") for name in NAMES}
+    assert not differ, f"bytecode/tables/cp*.py and normal/v*.py are not of the same Pythons: {sorted(differ)}"
     for name in NAMES:
         assert importlib.import_module(f"depyf.normal.v{name.replace('.', '')}").DIALECT
 
 
 def test_a_version_is_in_every_list() -> None:
     classifiers = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', (ROOT / "pyproject.toml").read_text())
-    assert classifiers == NAMES
-    assert f"| CPython, the decompiler | {NAMES[0]} to {NAMES[-1]} |" in (ROOT / "README.md").read_text()
+    assert classifiers == NAMES, "the classifiers of pyproject.toml and bytecode/tables/ differ"
+    row = f"| CPython, the decompiler | {NAMES[0]} to {NAMES[-1]} |"
+    assert row in (ROOT / "README.md").read_text(), f"README.md has no row {row}"
