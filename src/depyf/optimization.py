@@ -73,9 +73,6 @@ class TorchCompileWrapperWithCustomDispatcher:
                 vars(self)["forward"] = before
 
 
-Wrapper = "weakref.ref[TorchCompileWrapperWithCustomDispatcher]"
-
-
 def _noting_the_caller(compiled_callable: Callable[..., Any], wrapper: Any) -> Callable[..., Any]:
     """Return ``compiled_callable``, recording that ``wrapper`` calls it."""
 

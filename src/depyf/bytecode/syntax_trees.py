@@ -175,13 +175,3 @@ class Transformer(ast.NodeTransformer):
             elif new is not None or node is None:
                 result.append(new)
         return result
-
-
-def locate_statements(tree: ast.AST) -> None:
-    """Give each statement of ``tree`` a line: ``ast.unparse`` looks for type comments by it."""
-    todo: List[ast.AST] = [tree]
-    while todo:
-        for block in statement_lists(todo.pop()):
-            for statement in block:
-                statement.__dict__.setdefault("lineno", 1)
-            todo.extend(block)

@@ -6,7 +6,7 @@ when ``prepare_debug`` is entered. The function should take ``**kwargs``, since 
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from depyf.dynamo.capture.kernels import loading_copies
 from depyf.dynamo.dump.active_sessions import capture
@@ -27,11 +27,3 @@ def patched_load_by_key_path(
     """Load a module that Inductor generated from a copy in the dump directory."""
     loader = loading_copies(data["unpatched_load_by_key_path"], capture.receivers)
     return loader(key, path, linemap, attrs, **kwargs)
-
-
-_own = patched_load_by_key_path
-
-
-def replacement() -> Optional[Callable[..., Any]]:
-    """Return what another project assigned to ``patched_load_by_key_path``; ``None`` if none did."""
-    return None if patched_load_by_key_path is _own else patched_load_by_key_path

@@ -150,7 +150,7 @@ def _plain_items(display: ast.Dict) -> int:
     return found
 
 
-def add_to_display(display: ast.expr, kind: str, element: ast.expr, key: Optional[ast.expr]) -> ast.expr:
+def add_to_display(display: ast.expr, element: ast.expr, key: Optional[ast.expr]) -> ast.expr:
     if isinstance(display, ast.Dict):
         return ast.Dict([*display.keys, key], [*display.values, element])
     if isinstance(display, ast.List):

@@ -72,12 +72,12 @@ class Entries:
         else:
             stack = self._meet(block, edges)
         if isinstance(block.term, For) and not block.ops:
-            stack = self._enter_loop(block, edges, stack)
+            stack = self._enter_loop(block, stack)
         if block.id in self.order.headers:
             stack = self._header_stack(block, edges, stack)
         return stack
 
-    def _enter_loop(self, block: Block, edges: List[Node], stack: List[Item]) -> List[Item]:
+    def _enter_loop(self, block: Block, stack: List[Item]) -> List[Item]:
         """Return ``stack`` with the iterator on top replaced by a marker: the ``for`` statement owns it."""
         item = stack[-1]
         if isinstance(item, Marker) and item.kind is Mark.ITER:

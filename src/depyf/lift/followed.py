@@ -84,7 +84,7 @@ def subscript_container(sim: Simulator, container: Container, key: Item) -> bool
     return False
 
 
-def store_into_container(sim: Simulator, container: Container, key: Item, item: Item) -> None:
+def store_into_container(container: Container, key: Item, item: Item) -> None:
     """Execute ``container[key] = item`` for a constant int or slice. Raises ``ValueError`` for other keys."""
     place = constant_key(key)
     if container.kind == "list" and isinstance(place, slice) and isinstance(item, Container):
@@ -105,7 +105,7 @@ def delete_from_container(sim: Simulator, container: Container, key: Item) -> No
     del container.elements[place]
 
 
-def extend_container(sim: Simulator, container: Container, kind: str) -> None:
+def extend_container(sim: Simulator, container: Container) -> None:
     """Execute LIST_EXTEND and similar operations with a tracked container, a constant tuple or another value."""
     item = sim.stack[-1]
     constants = build.constant(item.expr) if isinstance(item, Value) else None

@@ -253,7 +253,7 @@ class _Lifter:
         elif isinstance(term, Jump):
             node.terminator = Goto(term.target)
         elif isinstance(term, For):
-            self._terminate_loop(node, term, simulator)
+            self._terminate_loop(node, term)
         else:
             self._terminate_branch(node, term, simulator, keep=keep)
 
@@ -310,7 +310,7 @@ class _Lifter:
             test = build.negate(test)
         node.terminator = Condition(test, False, term.target, term.fall)
 
-    def _terminate_loop(self, node: Node, term: For, simulator: Simulator) -> None:
+    def _terminate_loop(self, node: Node, term: For) -> None:
         item = node.base[-1]
         iterable = None
         if isinstance(item, Marker) and item.kind is Mark.ITER:

@@ -10,7 +10,7 @@ from typing import Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import FlowGraph, Jump, Region
 from depyf.lift.items import Item, Mark, Marker
-from depyf.lift.nodes import Goto, LiftedGraph, Loop, Node, PopException, Return, WithEnter, WithExit
+from depyf.lift.nodes import Goto, LiftedGraph, Node, PopException, Return, WithEnter, WithExit
 from depyf.normal.ops import Op
 from depyf.quick_dataclass import dataclass
 from depyf.quick_enum import Enum
@@ -169,10 +169,6 @@ class Contexts:
 
 def _loops_on(stack: Sequence[Item]) -> Set[int]:
     return {item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.ITER}
-
-
-def is_loop(node: Node) -> bool:
-    return isinstance(node.terminator, Loop)
 
 
 def common(one: Path, two: Path) -> Path:

@@ -98,7 +98,7 @@ def nodes_inside(structurer: Structurer, region: Region) -> Set[int]:
     return members | marks
 
 
-def exits_of(structurer: Structurer, members: Set[int], region: Region) -> List[int]:
+def exits_of(structurer: Structurer, members: Set[int]) -> List[int]:
     exits: List[int] = []
     for id in sorted(members, key=structurer.shape.index.__getitem__):
         for target in structurer.shape.successors[id]:

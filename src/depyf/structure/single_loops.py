@@ -36,7 +36,7 @@ def _single_loops(shape: Shape) -> Dict[int, Set[int]]:
             start = guarded[0] if guarded else region.entry
             final = _behind_marks(shape, target)
             if not shape.is_copyable(final) and not _is_loop_jump(shape, {**shape.loops, **found}, start, final):
-                header, inside = _header(shape, start, region, target)
+                header, inside = _header(shape, start, region)
                 found.setdefault(header, set()).update(_members(shape, header, inside, target))
     return found
 
@@ -75,7 +75,7 @@ def _iterators(shape: Shape, id: int) -> List[int]:
     return [item.origin for item in shape.nodes[id].base if isinstance(item, Marker) and item.kind is Mark.ITER]
 
 
-def _header(shape: Shape, start: int, region: Region, target: int) -> Tuple[int, int]:
+def _header(shape: Shape, start: int, region: Region) -> Tuple[int, int]:
     """Return the header of the loop around node ``start``, and the first node of its body."""
     regions = shape.regions_of(start)
     outer = regions[regions.index(region) + 1 :]

@@ -30,7 +30,7 @@ def write_try(
     """Write the statement; return the node after it, ``None`` if there is none."""
     handler = structurer.nodes[region.entry]
     inside = nodes_inside(structurer, region)
-    body_exits = [destination(structurer, exit, region, place) for exit in exits_of(structurer, inside, region)]
+    body_exits = [destination(structurer, exit, region, place) for exit in exits_of(structurer, inside)]
     if region in structurer.flow.finally_regions:
         end = structurer.shape.overridden_end(inside, region)
         follow = choose_follow(structurer, body_exits, place) if end is None else end
@@ -70,7 +70,7 @@ def _placed_try(structurer: Structurer, statement: TryStatement) -> ast.stmt:
 
 def _handler_exits(structurer: Structurer, region: Region, place: Place) -> List[int]:
     members = set(structurer.shape.handled.get(region.entry, ()))
-    return [destination(structurer, exit, region, place) for exit in exits_of(structurer, members, region)]
+    return [destination(structurer, exit, region, place) for exit in exits_of(structurer, members)]
 
 
 def _after_try(

@@ -146,7 +146,7 @@ class Product:
     def _exit(self, joint: Joint, mine: Exit, theirs: Exit) -> None:
         matcher = self._matcher(joint)
         if not matcher.same(mine.value, theirs.value):
-            raise operand_differs(joint, matcher, mine, theirs, mine.value, theirs.value)
+            raise operand_differs(joint, matcher, mine, mine.value, theirs.value)
         self._check_handled(joint)
         if mine.kind == "raise":  # the traceback keeps the frame and its variables alive
             self._check_locals(joint, matcher)
@@ -160,7 +160,7 @@ class Product:
         matcher = self._matcher(joint)
         for one, other in zip(mine.operands, theirs.operands):
             if one is not other and not matcher.same(one, other):
-                raise operand_differs(joint, matcher, mine, theirs, one, other)
+                raise operand_differs(joint, matcher, mine, one, other)
         self._check_handled(joint)
         left, right = joint.sides()
         self._check_lifetimes(joint)

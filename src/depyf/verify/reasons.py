@@ -33,7 +33,7 @@ def different_event(joint: Joint, mine: Stop, theirs: Stop) -> MismatchError:
 
 
 def operand_differs(
-    joint: Joint, matcher: Matcher, mine: Union[Event, Exit], theirs: Union[Event, Exit], one: Value, other: Value
+    joint: Joint, matcher: Matcher, mine: Union[Event, Exit], one: Value, other: Value
 ) -> MismatchError:
     """Return the error for the same event with different operands."""
     if matcher.nested is not None:

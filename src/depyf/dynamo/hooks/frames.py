@@ -79,7 +79,7 @@ def loads_backward() -> Optional[bool]:
     return None
 
 
-def name_of_captured(module: object) -> Optional[str]:
+def name_of_captured() -> Optional[str]:
     """Return ``__compiled_fn_<n>`` of the graph module that Dynamo is passing to a backend; None if unknown. The name
     is a local variable of the Dynamo function that calls the backend.
     """

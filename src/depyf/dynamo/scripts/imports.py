@@ -165,7 +165,7 @@ class Imports:
             return
         defined = (private_names.CUSTOM_OPERATORS.find() or {}).get(name)
         if defined is not None:
-            self._custom_operator(name, defined)
+            self._custom_operator(defined)
         else:
             self._by_library(namespace, name)
 
@@ -191,7 +191,7 @@ class Imports:
         else:
             self.notes.append(f"the operator {name} has to be registered first: import what does that in the script")
 
-    def _custom_operator(self, name: str, defined: object) -> None:
+    def _custom_operator(self, defined: object) -> None:
         """Add an operator made by ``torch.library.custom_op``: an import of its module, or its definition."""
         function = private_names.INIT_FN.of(defined)
         if _in_a_fresh_process(function.__module__) and "<locals>" not in function.__qualname__:

@@ -43,7 +43,7 @@ class Tensors:
                 storages.setdefault(_storage(value), []).append(index)
         shared = {index for indices in storages.values() if len(indices) > 1 for index in indices}
         return [
-            self._view(name, value) if index in shared and is_tensor(value) else self.expression(name, value)
+            self._view(value) if index in shared and is_tensor(value) else self.expression(name, value)
             for index, (name, value) in enumerate(zip(names, values))
         ]
 
@@ -99,7 +99,7 @@ class Tensors:
         self.notes.append(f"the input {name} is a tensor of the kind {kind}; here it is an ordinary one")
         return text
 
-    def _view(self, name: str, value: torch.Tensor) -> str:
+    def _view(self, value: torch.Tensor) -> str:
         """Return a tensor that shares its memory with another input."""
         storage = _storage(value)
         if storage not in self._shared:

@@ -70,7 +70,7 @@ def _add(sim: Simulator, instr: Instr) -> None:
         return
     if isinstance(container, Value) and _grows_display(container, kind):
         keyed = key.expr if key else None
-        container.expr = display_expressions.add_to_display(container.expr, kind, element.expr, keyed)
+        container.expr = display_expressions.add_to_display(container.expr, element.expr, keyed)
         container.order = sim.context.next_order()
         return
     if not sim.context.is_comprehension:
@@ -102,7 +102,7 @@ def _grows_display(container: Value, kind: str) -> bool:
 def _update(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
     if isinstance(sim.stack[-depth - 1], Container):
-        extend_container(sim, sim.stack[-depth - 1], kind)
+        extend_container(sim, sim.stack[-depth - 1])
         return
     if depth > 1 and sim.context.is_comprehension:  # the iterator is in between
         element = sim.pop_value().expr

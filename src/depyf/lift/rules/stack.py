@@ -60,7 +60,7 @@ def _copy(sim: Simulator, instr: Instr) -> None:
         item = sim.stack[-instr.arg] = sim.as_value(item)
     if isinstance(item, Container):
         sim.stack.append(item)
-    elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim, item):
+    elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim):
         sim.settle()
         sim.stack.append(Value(item.expr, True, item.local, item.order))
     elif isinstance(item, Value) and item.stable and instr.arg == 1 and _is_stored_next(sim, instr):
@@ -91,7 +91,7 @@ def _is_stored_next(sim: Simulator, instr: Instr) -> bool:
     return instr.offset not in sim.context.decisions.spill and _stores_follow(sim.ops, sim.index, 1)
 
 
-def _is_kept(sim: Simulator, item: Value) -> bool:
+def _is_kept(sim: Simulator) -> bool:
     """Return whether the copy is stored in a variable at once: the variable then represents the value."""
     following = sim.ahead(1)
     return bool(following) and following[0].op is Op.STORE

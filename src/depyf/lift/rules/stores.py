@@ -111,7 +111,7 @@ def _store_subscr(sim: Simulator, instr: Instr) -> None:
     base = sim.pop()
     item = sim.pop()
     if isinstance(base, Container):
-        store_into_container(sim, base, key, item)
+        store_into_container(base, key, item)
         return
     if isinstance(base, Copy) and isinstance(base.of.expr, (ast.List, ast.Tuple)) and constant_key(key) is not None:
         sim.wants_containers()

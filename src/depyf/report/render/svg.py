@@ -108,9 +108,13 @@ def arrow(points: Sequence[Tuple[int, int]]) -> str:
     return f'<path class="flow-edge" aria-hidden="true" marker-end="url(#head)" d="{"".join(steps)}"/>'
 
 
-def _towards(x: int, y: int, to_x: int, to_y: int, radius: int = 5) -> Tuple[float, float]:
+_RADIUS = 5
+"""Of the corners of arrows, in pixels."""
+
+
+def _towards(x: int, y: int, to_x: int, to_y: int) -> Tuple[float, float]:
     length = max(abs(to_x - x), abs(to_y - y), 1)
-    share = min(radius, length / 2) / length
+    share = min(_RADIUS, length / 2) / length
     return x + (to_x - x) * share, y + (to_y - y) * share
 
 

@@ -227,7 +227,7 @@ def _first(
         verdicts[node] = (node in wrong and node.op != "placeholder") or not is_there(node)
         if verdicts[node]:
             missing.add(node)
-            todo.extend(_tensor_inputs(node, good.nodes))
+            todo.extend(_tensor_inputs(node))
     order = {node: number for number, node in enumerate(good.module.graph.nodes)}
     for node in sorted(missing, key=lambda each: order[each]):
         if is_tensor(good.nodes.get(node)):
@@ -235,7 +235,7 @@ def _first(
     return None
 
 
-def _tensor_inputs(node: torch.fx.Node, values: Mapping[torch.fx.Node, object]) -> List[torch.fx.Node]:
+def _tensor_inputs(node: torch.fx.Node) -> List[torch.fx.Node]:
     return [each for each in node.all_input_nodes if each.op != "placeholder"]
 
 

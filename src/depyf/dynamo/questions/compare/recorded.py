@@ -90,7 +90,7 @@ class Recorder:
         self, module: torch.fx.GraphModule, inputs: Sequence[object], **kwargs: object
     ) -> Callable[..., object]:
         place = place_of(frames.code_being_compiled())
-        compilation = Compilation(len(self.compilations), frames.name_of_captured(module) or "", place)
+        compilation = Compilation(len(self.compilations), frames.name_of_captured() or "", place)
         self.compilations.append(compilation)
         graph = compilation.graphs[Stage.CAPTURED] = Graph(Stage.CAPTURED, copy_of(module))
         self._here.compilation = compilation

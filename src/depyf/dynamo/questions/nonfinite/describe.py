@@ -158,7 +158,7 @@ class Describer:
             inputs=(facts(name, call.inputs[number]),),
             steps=steps,
             called_from=running_line(),
-            notes=self._before_it(call),
+            notes=self._before_it(),
         )
         return self._saved(found)
 
@@ -176,7 +176,7 @@ class Describer:
                 words.append(f"that is written down in {operation_of(node)}" + ("" if line is None else f" at {line}"))
         return "Inf " + ", ".join(dict.fromkeys(words))
 
-    def _before_it(self, call: GraphCall) -> Tuple[str, ...]:
+    def _before_it(self) -> Tuple[str, ...]:
         if self._last is None:
             return ("it was there before the first compiled graph ran",)
         number = "" if self._last.compile_id is None else f" [{self._last.compile_id}]"
