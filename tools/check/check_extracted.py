@@ -23,7 +23,7 @@ import kernel_models  # noqa: E402
 import torch  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.entries.call_target import resolve  # noqa: E402
 from depyf.dynamo.questions.extract.question import run_script, write  # noqa: E402
 from depyf.dynamo.questions.extract.sources import run_of  # noqa: E402
 
@@ -34,7 +34,7 @@ def from_a_call(name: str, backend: str, folder: str) -> Iterator[Result]:
     """Yield the result of every graph of one call."""
     torch.manual_seed(0)
     function, arguments = getattr(kernel_models, name)()
-    for source in run_of(called(torch.compile(function, backend=backend), "extract"), arguments, {}):
+    for source in run_of(resolve(torch.compile(function, backend=backend), "extract"), arguments, {}):
         script = write(source, f"{folder}/{source.name}.py", backend, values=True)
         good, output = run_script(script.path)
         yield source.name, good and not script.notes, "; ".join(script.notes) + output

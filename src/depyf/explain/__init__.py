@@ -17,9 +17,9 @@ def dump_src(original_code: Union[CodeType, Callable[..., Any]], module: Any = N
     be the original or the result of ``torch.compile``, also a method or a module. ``module`` is accepted and ignored.
     Raises ``ImportError`` when PyTorch is not installed and ``TypeError`` for objects without code."""
     from depyf.dynamo.dump.full_code import writing as full_code
-    from depyf.dynamo.entries.call_target import called
+    from depyf.dynamo.entries.call_target import resolve
     from depyf.dynamo.hooks import torch_names
 
     torch_names.require_torch("explain.dump_src")
-    code = original_code if isinstance(original_code, CodeType) else called(original_code, "explain.dump_src").code
+    code = original_code if isinstance(original_code, CodeType) else resolve(original_code, "explain.dump_src").code
     return full_code.dump_src(code)

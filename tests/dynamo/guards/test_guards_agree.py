@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from torch_versions import IS_OLD  # noqa: E402
 
 from depyf.dynamo.dump.pausing import let_nothing_compile  # noqa: E402
-from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.entries.call_target import resolve  # noqa: E402
 from depyf.dynamo.guards import python_guards as guards_function  # noqa: E402
 from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
 from depyf.dynamo.guards.live_values import register  # noqa: E402
@@ -86,7 +86,7 @@ def test_the_guard_function_decides_as_pytorch(name: str, tmp_path: Path) -> Non
     decisions: List[bool] = []
     for what, arguments, context in attempts(case):
         with context:
-            values = called(case.function, "why").frame_locals(arguments(), {})
+            values = resolve(case.function, "why").frame_locals(arguments(), {})
             expected = decision_of_pytorch(compiled, entry.guard_manager, values)
             failing = [line.expression for line in guards.failing(values)]
             assert guards.evaluate(values) == expected, f"{what}: PyTorch says {expected}; failing: {failing}"
@@ -110,7 +110,7 @@ def test_the_guard_function_foretells_a_recompilation(name: str) -> None:
     for what, arguments, context in attempts(case):
         with context:
             values = arguments()
-            hit = guards.evaluate(called(case.function, "why").frame_locals(values, {}))
+            hit = guards.evaluate(resolve(case.function, "why").frame_locals(values, {}))
             assert runs_without_compiling(compiled, values, entry.code) == hit, what
 
 

@@ -18,7 +18,7 @@ from scripts import namespace, ran  # noqa: E402
 import depyf  # noqa: E402
 from depyf.answers.bisected import Bisected  # noqa: E402
 from depyf.cli import main  # noqa: E402
-from depyf.dynamo.entries.call_target import called  # noqa: E402
+from depyf.dynamo.entries.call_target import resolve  # noqa: E402
 from depyf.dynamo.hooks import bisector, cache_entries  # noqa: E402
 from depyf.dynamo.questions.extract import question  # noqa: E402
 from depyf.dynamo.questions.extract.question import checked, extract_file, write  # noqa: E402
@@ -53,7 +53,7 @@ def compiled_and_called(backend: str = "aot_eager", **options: Any) -> Any:
 @pytest.mark.parametrize("model", ["attention"])
 def test_every_graph_of_a_model_runs_and_gives_the_same(model: str, tmp_path: Path) -> None:
     function, arguments = getattr(kernel_models, model)()
-    sources = run_of(called(torch.compile(function, backend="aot_eager"), "extract"), arguments, {})
+    sources = run_of(resolve(torch.compile(function, backend="aot_eager"), "extract"), arguments, {})
     assert [source.stage.value for source in sources] == ["Captured_Graph", "Forward_graph", "Backward_graph"]
     for source in sources:
         script = write(source, str(tmp_path / f"{source.name}.py"), "aot_eager", values=True)
@@ -65,7 +65,7 @@ def test_every_graph_of_a_model_runs_and_gives_the_same(model: str, tmp_path: Pa
 
 def test_a_graph_after_a_break_is_found_by_its_number(tmp_path: Path) -> None:
     compiled = compiled_and_called()
-    numbers = sorted({source.function for source in held(called(compiled, "extract"))})
+    numbers = sorted({source.function for source in held(resolve(compiled, "extract"))})
     assert len(numbers) == 2
     answer = depyf.extract(compiled, f"{numbers[1]}.Backward_graph", path=str(tmp_path / "b.py"))
     assert answer.runs, answer.output
@@ -79,7 +79,7 @@ def test_a_graph_after_a_break_is_found_by_its_number(tmp_path: Path) -> None:
 def test_the_values_of_a_call_are_saved(tmp_path: Path) -> None:
     compiled = compiled_and_called()
     before = len(cache_entries.cache_entries(broken.__code__))
-    name = sorted({source.function for source in held(called(compiled, "extract"))})[0]
+    name = sorted({source.function for source in held(resolve(compiled, "extract"))})[0]
     x, w = torch.randn(4, 6), torch.randn(6, 3, requires_grad=True)
     answer = depyf.extract(compiled, name, x, w, path=str(tmp_path / "c.py"), check=False)
     assert answer.graph == f"{name}.Captured_Graph"
@@ -205,7 +205,7 @@ def test_what_was_never_called_has_names_that_stay_the_same(tmp_path: Path) -> N
 @pytest.mark.inductor
 def test_the_forward_graph_of_inductor_is_made_again(tmp_path: Path) -> None:
     compiled = compiled_and_called("inductor")
-    name = sorted({source.function for source in held(called(compiled, "extract"))})[1]
+    name = sorted({source.function for source in held(resolve(compiled, "extract"))})[1]
     answer = depyf.extract(compiled, f"{name}.Forward_graph", path=str(tmp_path / "f.py"), check=False)
     assert "made again from the captured graph" in answer.notes[0]
     status, output = ran(answer, backend="aot_eager")

@@ -33,7 +33,7 @@ from depyf.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Called:
+class CallTarget:
     """The path from a given callable to the code that is compiled. ``inner`` is what was passed to ``torch.compile``: a
     function, a bound method, a module, a callable object; if nothing is compiled, the given callable. ``outer`` is that
     with all its wrappers. ``entered`` is Dynamo's object around it, None if there is none. ``frame`` is the function or
@@ -92,11 +92,11 @@ class Called:
                 (name, each) for name, each in modules if name and not name.endswith(private_names.ORIGINAL_MODULE.name)
             )
         named.update(_named_by(self.frame))
-        found = {name: _way_in(each)[0] for name, each in named.items()}
+        found = {name: _entry_point(each)[0] for name, each in named.items()}
         return {name: entered for name, entered in found.items() if getattr(entered, "callback", None) is not None}
 
     @property
-    def switched_off(self) -> str:
+    def disabled_reason(self) -> str:
         """Return why no compiled code runs now, although there may be some; empty if it does."""
         if self.entered is not None and getattr(self.entered, "callback", None) is None:
             return "torch.compiler.disable keeps Dynamo out"
@@ -107,10 +107,10 @@ class Called:
         )
 
     @property
-    def left_alone(self) -> str:
+    def skip_reason(self) -> str:
         """Return why Dynamo does not compile this code, whatever the arguments; empty if it does."""
-        if self.switched_off:
-            return self.switched_off
+        if self.disabled_reason:
+            return self.disabled_reason
         if frame_evaluation.skips(self.code) and not _has_hooks(self.inner):
             return (
                 f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
@@ -149,7 +149,7 @@ class Called:
         return {**bound.arguments, **dict(closure_of(plain))}
 
 
-def called(given: object, question: str) -> Called:
+def resolve(given: object, question: str) -> CallTarget:
     """Resolve ``given`` for ``depyf.<question>``. Raises ``TypeError``, with a message for the user, if there is no
     Python function behind it.
     """
@@ -162,15 +162,15 @@ def called(given: object, question: str) -> Called:
     while not is_entered(target) and leads_to_compiled(target):
         wrappers.append(plain_function(target))
         target = one_in(target)
-    entered, inner, frame = _way_in(target)
-    found = Called(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
+    entered, inner, frame = _entry_point(target)
+    found = CallTarget(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
     found = found if frame is None else _down_to_code(found)
     if found.frame is None or not isinstance(getattr(plain_function(found.frame), "__code__", None), CodeType):
         raise TypeError(f"depyf.{question} can't determine what this call would run: {_not_callable(given)}")
     return replace(found, inner=behind(inner)) if is_of_torchs(inner) else found
 
 
-def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
+def _entry_point(target: Any) -> Tuple[Optional[object], object, object]:
     """Return Dynamo's object around ``target``, what it contains, and where the frames of a call start."""
     if compiled_callables.is_compiled_module(target):
         own = vars(target)
@@ -181,7 +181,7 @@ def _way_in(target: Any) -> Tuple[Optional[object], object, object]:
     if entered is not None:
         inner = compiled_callables.unwrapped(target)
         if is_entered(inner):  # compiled twice: the outer one counts, the inner function is compiled
-            _, inner, frame = _way_in(inner)
+            _, inner, frame = _entry_point(inner)
             return entered, inner, frame
         return entered, inner, python_function(inner)
     if isinstance(target, module_classes()):
@@ -215,10 +215,10 @@ def _named_by(frame: object) -> Iterator[Tuple[str, object]]:
 
 
 def _innermost(target: object) -> object:
-    return _way_in(target)[1]
+    return _entry_point(target)[1]
 
 
-def _down_to_code(found: Called) -> Called:
+def _down_to_code(found: CallTarget) -> CallTarget:
     """Unwrap compiled and plain wrappers that Dynamo does not compile themselves, down to what it compiles."""
     plain = list(found.wrappers)
     frame = found.frame

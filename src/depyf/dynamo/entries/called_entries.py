@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping
 
-from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.callables import calls_torchs_own
 from depyf.dynamo.guards.check_function import EntryGuards
 from depyf.dynamo.guards.live_values import NotLiveError
@@ -23,7 +23,7 @@ _CALLED_BY_FUNCTION = re_compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__cod
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 
-def entries_of(found: Called, *, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
+def entries_of(found: CallTarget, *, same_tensors: bool = False) -> List[cache_entries.CacheEntry]:
     """Return Dynamo's cache entries for the call target, in the order in which they are tried. The entry of another
     module of the same class applies as well: Dynamo uses it if all guards pass. With ``same_tensors`` its parameters
     have to match, too.

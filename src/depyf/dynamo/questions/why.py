@@ -18,7 +18,7 @@ from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope
-from depyf.dynamo.entries.call_target import Called, called
+from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.entries.entry_check import first_failure, is_backend_of
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
@@ -61,18 +61,18 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
     if isinstance(compiled, FrameType):
         code, values = _of_frame(compiled)
         return _answer(cache_entries.cache_entries(code), values, None, qualified_name(code), code)
-    found = called(compiled, "why")
+    found = resolve(compiled, "why")
     try:
         values = found.frame_locals(args, kwargs)
     except TypeError as error:
         raise TypeError(f"depyf.why can't determine what this call would run: {error}") from error
     with found.surroundings():
         answer = _answer(entries_of(found), values, found.entered, *found.shown)
-    if found.left_alone and not answer.entries:
-        outcome = f"runs as plain Python: {found.left_alone}"
+    if found.skip_reason and not answer.entries:
+        outcome = f"runs as plain Python: {found.skip_reason}"
         answer = replace(answer, outcome=outcome, left_alone=True)
-    elif found.switched_off:
-        answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.left_alone}", left_alone=True)
+    elif found.disabled_reason:
+        answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.skip_reason}", left_alone=True)
     elif answer.hit is None and frame_evaluation.stance() in _WITHOUT_RECOMPILES:
         does = _WITHOUT_RECOMPILES[frame_evaluation.stance()]
         outcome = f"{does}: torch.compiler.set_stance({frame_evaluation.stance()!r}) is in force, and no entry fits"
@@ -104,7 +104,7 @@ def _answer(
     )
 
 
-def _violations(found: Called) -> Tuple[str, ...]:
+def _violations(found: CallTarget) -> Tuple[str, ...]:
     """Return the dimensions that are marked dynamic and specialised, for which open sessions saw compiling fail."""
     _, code = found.shown
     failed = [each for session in capture.receivers() for each in fallbacks(session)]
@@ -117,7 +117,7 @@ def _violations(found: Called) -> Tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes(found: Called) -> Tuple[str, ...]:
+def _notes(found: CallTarget) -> Tuple[str, ...]:
     """Return the assumptions of the result."""
     notes = [
         f"around it is {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}), "

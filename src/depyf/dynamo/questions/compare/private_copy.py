@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import closure_of, names_in
 from depyf.dynamo.scripts.tensors import compact
@@ -60,7 +60,7 @@ class PrivateCopy:
 
 
 def private_copy(
-    target: Called, args: Sequence[object], kwargs: Mapping[str, object], *, wide: bool = False
+    target: CallTarget, args: Sequence[object], kwargs: Mapping[str, object], *, wide: bool = False
 ) -> PrivateCopy:
     """Copy what is called (a function, method, module, partial or callable object) and its arguments.
 

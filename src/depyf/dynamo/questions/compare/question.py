@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 from depyf.answers.bisected import Bisected
 from depyf.answers.compared import BACKEND, DYNAMO, Compared, Culprit, Measured, StageResult
 from depyf.asynchronous import synchronous
-from depyf.dynamo.entries.call_target import Called, called
+from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.hooks import (
     backends,
     bisector,
@@ -90,7 +90,7 @@ def compare(
             "Call it outside of that"
         )
     comparison = _Comparison(
-        called(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
+        resolve(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
     )
     return comparison.answer(bisect=bisect)
 
@@ -98,7 +98,7 @@ def compare(
 class _Comparison:
     def __init__(
         self,
-        target: Called,
+        target: CallTarget,
         args: Tuple[object, ...],
         kwargs: Dict[str, object],
         backend: object,
@@ -116,8 +116,8 @@ class _Comparison:
         self._backward = backward
         self._directory = directory
         self._notes: List[str] = []
-        if target.left_alone:
-            self._notes.append(f"in your program it runs as plain Python: {target.left_alone}")
+        if target.skip_reason:
+            self._notes.append(f"in your program it runs as plain Python: {target.skip_reason}")
         if target.parts:
             parts = ", ".join(target.parts)
             self._notes.append(
@@ -146,7 +146,7 @@ class _Comparison:
                 stages += more
             culprit = None if fault is None else self._described(fault)
             bisected = self._bisected(stages) if bisect and stage is not None else None
-        if not recorder.compilations and not result.error and not self._target.left_alone:
+        if not recorder.compilations and not result.error and not self._target.skip_reason:
             self._notes.append("nothing of it was compiled: Dynamo found no graph in it, and it runs as plain Python")
         if not result.values and not result.error:
             self._notes.append(_why_nothing(self._returned))

@@ -14,7 +14,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 from depyf.asynchronous import suppressed, synchronous
-from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
@@ -35,7 +35,7 @@ _ATOMS = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), sli
 class Shared:
     """The values of the program that a call of ``target`` may change, as they are now."""
 
-    def __init__(self, target: Called, arguments: Sequence[object]) -> None:
+    def __init__(self, target: CallTarget, arguments: Sequence[object]) -> None:
         import torch
 
         self._kept: Tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
@@ -44,7 +44,7 @@ class Shared:
         self._todo: Deque[object] = deque()
         self.complete = self._search(target, arguments)
 
-    def _search(self, target: Called, arguments: Sequence[object]) -> bool:
+    def _search(self, target: CallTarget, arguments: Sequence[object]) -> bool:
         """Visit everything reachable; return False if that is too much, or objects can't be read."""
         functions, shared = _functions_of(target)
         own = {id(each) for each in functions}
@@ -189,7 +189,7 @@ class Shared:
         self._undo.append(undo)
 
 
-def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -> Shared:
+def shared_with(target: CallTarget, arguments: Sequence[object], notes: List[str]) -> Shared:
     """Return what a call of ``target`` shares with the program; ``notes`` lists what can't be restored."""
     shared = Shared(target, arguments)
     if not shared.complete:
@@ -197,7 +197,7 @@ def shared_with(target: Called, arguments: Sequence[object], notes: List[str]) -
     return shared
 
 
-def _functions_of(target: Called) -> Tuple[List[FunctionType], List[FunctionType]]:
+def _functions_of(target: CallTarget) -> Tuple[List[FunctionType], List[FunctionType]]:
     """Return the functions that a private copy has with what they enclose, and those that it shares with the program.
     Methods and wrappers have only their code copied."""
     copied = [each for each in (target.inner, target.frame) if isinstance(each, FunctionType)]

@@ -12,7 +12,7 @@ from depyf import file_names
 from depyf.answers.bisected import Bisected
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
-from depyf.dynamo.entries.call_target import called
+from depyf.dynamo.entries.call_target import resolve
 from depyf.dynamo.hooks import bisector, torch_names, torch_settings
 from depyf.dynamo.questions.compare.locate import without_views
 from depyf.dynamo.questions.compare.question import backend_of
@@ -69,15 +69,15 @@ def extract(
     directory = getattr(compiled, "dump_src_dir", compiled)  # of a session
     if isinstance(directory, (str, os.PathLike)):
         return extract_file(os.fspath(directory), graph_id, path=path, check=check, bisect=bisect)
-    found = called(compiled, "extract")
+    found = resolve(compiled, "extract")
     graph_id = normalized(graph_id) if isinstance(graph_id, str) else graph_id
     if args or kwargs:
         sources = run_of(found, args, kwargs, lambda each: _is_of(each.name, each.compile_id, graph_id))
     else:
         sources = held(found)
-    if not sources and (found.left_alone or found.parts):
+    if not sources and (found.skip_reason or found.parts):
         parts = f"compiled by themselves are {', '.join(found.parts)}: extract from those"
-        raise LookupError(f"nothing is compiled here that has a graph: {found.left_alone or parts}")
+        raise LookupError(f"nothing is compiled here that has a graph: {found.skip_reason or parts}")
     had_arguments = bool(args or kwargs)
     source = chosen(
         sources, graph_id, had_arguments=had_arguments, others=(lambda: held(found)) if had_arguments else list

@@ -20,7 +20,7 @@ from typing import (
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.dump.full_code.story import global_scope
-from depyf.dynamo.entries.call_target import Called
+from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import backends, cache_entries, private_names, torch_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
@@ -72,7 +72,7 @@ class Source:
         return f"{self.function}.{self.stage.value}"
 
 
-def compiled_functions(target: Called) -> List[Compiled]:
+def compiled_functions(target: CallTarget) -> List[Compiled]:
     """Return all ``__compiled_fn_<n>`` in the cache entries of a function and of its resume functions, by their
     numbers."""
     found: Dict[str, Compiled] = {}
@@ -97,7 +97,7 @@ def compiled_functions(target: Called) -> List[Compiled]:
     return sorted(found.values(), key=lambda each: compiled_fn_number(each.name) or 0)
 
 
-def held(target: Called) -> List[Source]:
+def held(target: CallTarget) -> List[Source]:
     """Return the graphs that a compiled function still references; Inductor's forward and backward are made again."""
     sources: List[Source] = []
     for compiled in compiled_functions(target):
@@ -169,7 +169,7 @@ def _made_up(module: torch.fx.GraphModule) -> List[object]:
 
 
 def run_of(
-    target: Called,
+    target: CallTarget,
     args: Sequence[object],
     kwargs: Mapping[str, object],
     wanted: Callable[[Compiled], bool] = lambda _: False,
@@ -193,7 +193,7 @@ def run_of(
 
 
 def _recorded(
-    target: Called, args: Sequence[object], kwargs: Mapping[str, object], *, dynamic: Optional[bool]
+    target: CallTarget, args: Sequence[object], kwargs: Mapping[str, object], *, dynamic: Optional[bool]
 ) -> List[Compilation]:
     backend, name = backend_of(None, target.entered)
     recorder = Recorder(backend, name)
