@@ -179,7 +179,7 @@ def _delete(path: str) -> None:
 
 
 def state_of(file: IO[bytes]) -> State:
-    """Return what tells an open file from others, and from itself after a change."""
+    """Return what differs between open files, and for one file after a change."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -225,7 +225,7 @@ def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(
 ) -> None:
     """PyTorch calls what listens to runs from C++, which can't pass an exception on: no Python of ours is in it."""
     if not frame_evaluation.reports_runs():
-        pytest.skip("this PyTorch does not tell what runs")
+        pytest.skip("this PyTorch does not report what runs")
     compiled = torch.compile(function, backend="eager")
     with depyf.prepare_debug(tmp_path) as dumped:
         compiled(torch.ones(3))

@@ -46,7 +46,7 @@ def test_cold_and_warm_compiler_caches_give_equal_directories(run_program: Any, 
     from torch._inductor import codecache
 
     if not hasattr(codecache, "GuardedCache"):
-        pytest.skip("before 2.8 nobody sees when a graph is taken out of the cache: what it lacks is told")
+        pytest.skip("before 2.8 nobody sees when a graph is taken out of the cache: what it lacks is reported")
     caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     for run in ["cold", "warm"]:
         run_program("dump_all.py", "inductor", tmp_path / run, "matrix_of_two_sizes", environment=caches)

@@ -97,10 +97,10 @@ def _listed(text: str) -> Optional[Sequence[str]]:
 class Guard:
     """One guard. ``GuardKind`` says which of the fields each kind has.
 
-    ``source`` is the value that it checks, in PyTorch's terms, empty for global state and relations. ``expected`` is
-    the value that was compiled for, ``actual`` the current one, as texts, None if unknown. ``code`` is PyTorch's text
-    without the comment behind it, which is ``user_line``, and gives ``user_code`` and ``location``: the user's line
-    that made Dynamo guard this.
+    ``source`` is the guarded value as PyTorch writes it; it is empty for global state and relations. ``expected`` is
+    the value at compile time, ``actual`` the current one; both are texts, or None if unknown. ``code`` is PyTorch's
+    text without its comment, and ``user_line`` is the comment. ``user_code`` and ``location`` are the user's line that
+    the comment names: Dynamo installed the guard there.
     """
 
     kind: GuardKind

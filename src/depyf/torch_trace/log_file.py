@@ -1,9 +1,9 @@
-"""The logs that torch writes with ``TORCH_TRACE=<directory>``, read back as the events that were sent.
+"""Read the logs that torch writes with ``TORCH_TRACE=<directory>`` as events.
 
 A record is a line ``V0601 12:00:00.123000 123 torch/_dynamo/utils.py:12] {json}``, its payload the lines after it, each
-with a tab in front. File names stand once, as a record of kind ``str`` with a number, and by that number from there on.
-Logs of several programs in one file, or with a prefix on each line (as launchers add), are separated. A log of a
-process that was killed, or that is still being written, is read as far as possible; notes say what is missing.
+with a tab in front. A file name is written once, in a record of kind ``str`` that gives it a number; later records have
+the number. Logs of several programs in one file, or with a prefix on each line (as launchers add), are separated. A log
+of a process that was killed, or that is still being written, is read as far as possible; notes say what is missing.
 """
 
 from __future__ import annotations

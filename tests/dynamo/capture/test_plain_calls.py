@@ -69,7 +69,7 @@ def test_what_kept_it_empty_is_said(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     if not frame_evaluation.has_stances():
-        pytest.skip("PyTorch before 2.6 does not tell of calls that it runs as plain Python")
+        pytest.skip("PyTorch before 2.6 does not report calls that it runs as plain Python")
     caplog.set_level(logging.WARNING, "depyf")
     context, call = case(kind, monkeypatch)
     with depyf.prepare_debug(tmp_path) as prepared, context:
@@ -115,7 +115,7 @@ def test_calls_that_ran_as_plain_python_are_noted_beside_what_was_compiled(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     if not frame_evaluation.has_stances():
-        pytest.skip("PyTorch before 2.6 does not tell of calls that it runs as plain Python")
+        pytest.skip("PyTorch before 2.6 does not report calls that it runs as plain Python")
     caplog.set_level(logging.WARNING, "depyf")
     compiled = torch.compile(tripled, backend="aot_eager")
     with depyf.prepare_debug(tmp_path):

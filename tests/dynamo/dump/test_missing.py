@@ -159,7 +159,7 @@ def test_nothing_vanishes_when_caches_are_warm(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.inductor
-@pytest.mark.skipif(not sees_look_ups(), reason="before 2.8 nothing is repeated: what a cache loses is told")
+@pytest.mark.skipif(not sees_look_ups(), reason="before 2.8 nothing is repeated: what a cache loses is reported")
 @pytest.mark.parametrize("lost", ["aotautograd", "fxgraph"])
 def test_a_stage_is_repeated_once_where_only_one_of_two_caches_was_warm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str

@@ -19,7 +19,7 @@ from depyf.dynamo.hooks import torch_names  # noqa: E402
 @pytest.fixture(autouse=True)
 def _needs_the_callback() -> None:
     if torch_names.find("torch._C._dynamo.eval_frame", "set_bytecode_debugger_callback") is None:
-        pytest.skip("this PyTorch does not tell which code runs")
+        pytest.skip("this PyTorch does not report which code runs")
 
 
 def branching(x: Any, y: Any) -> Any:

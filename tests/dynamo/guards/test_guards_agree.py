@@ -146,7 +146,7 @@ def test_every_guard_of_common_values_is_plain_python(name: str) -> None:
     case = CASES[name]()  # an entry of PyTorch 2.4 is gone, under its handle, when an object dies that it guards
     _, entry, guards = compiled_case(case)
     if guards_function.is_function(entry.guard_manager):
-        pytest.skip("PyTorch before 2.4 does not tell what it compares tensors and the global state with")
+        pytest.skip("PyTorch before 2.4 does not report what it compares tensors and the global state with")
     live = {(line.kind, line.source) for line in guards.lines if line.live}
     shows_state = "___check_global_state() against {" in str(entry.guard_manager)
     allowed = LIVE_KINDS.get(name, {DICT_MANAGER}) | (set() if shows_state else {"GLOBAL_STATE"})

@@ -237,7 +237,7 @@ def test_healthy_code_gives_no_alarm_with_inductor(name: str) -> None:
     function, arguments = HEALTHY[name]()
     answer = depyf.compare(function, *arguments)
     if any("CppCompileError" in stage.error for stage in answer.stages):  # 2.7 declares a variable of long_sums twice
-        pytest.skip("the C++ that this PyTorch generates does not compile, which compare told")
+        pytest.skip("the C++ that this PyTorch generates does not compile, which compare reported")
     assert answer.same, str(answer)
     assert answer.backend == "inductor"
 

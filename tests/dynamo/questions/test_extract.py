@@ -125,7 +125,7 @@ def with_break(x: Any, n: int) -> Any:
     return y.sin()
 
 
-@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not report the compile ids of cache entries")
 def test_ids_are_the_same_in_each_attempt_and_those_that_are_shown(tmp_path: Path) -> None:
     compiled = torch.compile(with_break, backend="eager")
     small, large = torch.randn(3), torch.randn(5)
@@ -158,7 +158,7 @@ def test_ids_are_the_same_in_each_attempt_and_those_that_are_shown(tmp_path: Pat
         depyf.extract(compiled)
 
 
-@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not tell the compile ids of cache entries")
+@pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="this PyTorch does not report the compile ids of cache entries")
 def test_any_file_of_a_dump_names_its_graph(tmp_path: Path) -> None:
     with depyf.prepare_debug(tmp_path / "dump"):
         torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(3))

@@ -125,7 +125,7 @@ def test_every_guard_that_fails_is_told_with_its_line_and_values() -> None:
     }
     assert "n is 4, and was compiled for 3" in str(answer)
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):
-        pytest.skip("PyTorch before 2.8 does not tell the lines of these guards")
+        pytest.skip("PyTorch before 2.8 does not report the lines of these guards")
     first = two_arguments.__code__.co_firstlineno
     assert failed["n"].place == (__file__, first + 1)
     assert failed["flag"].place == (__file__, first + 2)
@@ -173,7 +173,7 @@ def test_another_backend_callable_is_told() -> None:
 
     torch.compile(two_arguments, backend="eager")(torch.ones(2))
     if cache_entries.cache_entries(two_arguments.__code__)[0].backend is None:
-        pytest.skip("cache entries of this PyTorch do not tell their backend")
+        pytest.skip("cache entries of this PyTorch do not report their backend")
     answer = depyf.why(torch.compile(two_arguments, backend=backend), torch.ones(2))
     assert answer.hit is None
     assert "another backend callable" in str(answer)

@@ -40,7 +40,7 @@ _FORM = 5
 """The version of the stored format; others are ignored. Events of 4 may be stored under two keys."""
 
 _LOOKED_UP = AOTAUTOGRAD_HIT.rpartition("_")[0]
-"""What the events that tell how a look-up of AOTAutograd's has ended begin with: hit, miss, or bypass."""
+"""The beginnings of the events that report how a look-up of AOTAutograd ended: hit, miss, or bypass."""
 
 Note = Tuple[str, str]
 """The name and the payload of an event."""

@@ -1,4 +1,4 @@
-"""The base of all context managers that install hooks, and the list that hooks are installed into.
+"""The base class of all context managers that install hooks, and the functions that install hooks and undo them.
 
 An asynchronous exception (a signal handler's, KeyboardInterrupt) may be raised at any line of entering and leaving. It
 propagates to the program, and nothing stays installed. The subclasses decide what is installed.

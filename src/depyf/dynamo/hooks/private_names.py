@@ -181,7 +181,7 @@ AOT_COMPILE = _Name(
 
 # The structured trace
 
-LOGGING_INTERNAL = _Name("torch._logging", "_internal", "the trace is not switched on")
+LOGGING_INTERNAL = _Name("torch._logging", "_internal", "the trace is not enabled")
 TRACE_STRUCTURED = _Name(
     "torch._logging._internal",
     "trace_structured",

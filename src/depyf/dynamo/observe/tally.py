@@ -26,7 +26,7 @@ _IN_DEBUG = (
     "ran in depyf.debug(), which lets nothing be compiled, and what is observed has to be compiled once more (only "
     "what had been called inside before is): enter this first, call the function once, and then enter depyf.debug()"
 )
-_DISABLED = "ran with Dynamo switched off (torch._dynamo.config.disable), as plain Python: no compiled code ran"
+_DISABLED = "ran with Dynamo disabled (torch._dynamo.config.disable), as plain Python: no compiled code ran"
 _NO_GRAPH = (
     "of compiled functions ran no compiled graph: Dynamo leaves this code as it is, or it does nothing with tensors "
     "(depyf.watch() around its first call says which)"

@@ -127,6 +127,6 @@ def _with_side(artifact: Artifact) -> Artifact:
 
 
 def is_backward(generated: str) -> Optional[bool]:
-    """Return whether an Inductor module computes gradients, by its first line; None if that does not tell."""
+    """Return whether an Inductor module computes gradients, by its first line; None if that does not say it."""
     side = _AOT_ID.search(generated[:400])
     return None if side is None else side.group(1) == "backward"

@@ -1,7 +1,7 @@
-"""One rank in a few kilobytes: what is compared of it with the other ranks, and no more.
+"""The summary of one rank: what is compared with other ranks, in a few kilobytes.
 
-A rank writes its own summary, so that nobody has to read the dumps of a thousand ranks. ``summary_of`` is a pure
-function of the run. What is read back may be damaged or hostile: it is checked here, and never run.
+Each rank writes its own, so that a thousand ranks are compared without reading a thousand dumps. ``summary_of`` is a
+pure function of the run. A file that is read may be damaged or malicious: it is validated here, and never executed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""F-strings, and t-strings (3.14), to text.
+"""Print f-strings, and t-strings (3.14 and later), as text.
 
 Before 3.12 the expressions in an f-string must not have a backslash or the quotes of the f-string. Where a string
 constant in an expression needs a backslash, the source had ``%`` with a tuple, which has compiled to the same since
