@@ -356,6 +356,69 @@ def test_every_module_is_used() -> None:
     assert not unused, f"no table and no module has these: {sorted(unused)} (docs/recipes.md says which table)"
 
 
+USED_OTHERWISE = {
+    "depyf:load_ipython_extension": "%load_ext calls it",
+    "depyf.diagnosis.guard_explanations:WITHOUT_EXPLANATION": "tests compare it with the kinds that there are",
+    "depyf.dynamo.hooks.private_names:table": "tools/show/show_private_names.py",
+    "depyf.dynamo.questions.magics:load": "by load_ipython_extension, which imports no PyTorch",
+    "depyf.own_bugs:as_for_users": "tests of what users see of a bug",
+    "depyf.torch_trace.log_file:log_lines": "tools/check/compare_with_tlparse.py",
+}
+
+
+def defined_in(tree: ast.Module) -> Iterator[Tuple[str, Set[int]]]:
+    """The functions, classes and variables of a module, with the ids of the nodes in their own definition."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name, set(map(id, ast.walk(node)))
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            if isinstance(target, ast.Name):
+                yield target.id, set()
+
+
+def unused_names(trees: Dict[str, ast.Module]) -> List[str]:
+    """The names (``module:name``) that neither their own module nor another one uses."""
+    used: Set[Tuple[str, str]] = set()
+    for tree in trees.values():
+        modules: Dict[str, str] = {}
+        for node in ast.walk(tree):
+            for alias in getattr(node, "names", []) if isinstance(node, (ast.Import, ast.ImportFrom)) else []:
+                origin = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                modules[alias.asname or alias.name] = f"{origin}{alias.name}"
+                used.add((origin[:-1], alias.name))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                first, _, rest = dotted(node.value).partition(".")
+                used.add((f"{modules.get(first, first)}.{rest}".rstrip("."), node.attr))
+    unused = []
+    for module, tree in trees.items():
+        reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        for name, own in defined_in(tree):
+            is_read = any(node.id == name and id(node) not in own for node in reads)
+            if not (is_read or (module, name) in used or name.startswith("__")):
+                unused.append(f"{module}:{name}")
+    return unused
+
+
+def test_every_name_is_used() -> None:
+    """One that nothing uses is forgotten in a table, or only tests use it."""
+    trees = {}
+    for path in source_files():
+        parts = ("depyf", *path.relative_to(PACKAGE).with_suffix("").parts)
+        trees[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text())
+    unused = {name for name in unused_names(trees) if not name.startswith(LOADED_OTHERWISE)}
+    assert not unused - set(USED_OTHERWISE), "nothing in src/ uses these: a table lacks them, or they can go"
+    assert not set(USED_OTHERWISE) - unused, "these are used now"
+
+
+def test_a_planted_name_is_unused() -> None:
+    trees = {
+        "a": ast.parse("X = 1\ndef f(): return f()\ndef g(): return X\nclass H: pass"),
+        "b": ast.parse("from a import g\nimport a as c\nc.H"),
+    }
+    assert unused_names(trees) == ["a:f"]
+
+
 @pytest.mark.parametrize(
     ("imports", "length"),
     [
