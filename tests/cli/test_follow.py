@@ -360,10 +360,14 @@ def test_only_what_matches_is_dumped(pattern: str, tmp_path: Path) -> None:
     assert "1 function compiled as 4 graphs" in done.stderr
 
 
-def test_what_matches_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_what_matches_nothing_leaves_nothing_but_a_message(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(TWO)
     done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY="no_such")
-    assert (done.returncode, [line for line in done.stderr.splitlines() if "depyf" in line]) == (0, [])
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if "DEPYF" in line or "depyf" in line] == [
+        "DEPYF_ONLY=no_such matches none of the functions that this process compiled: program.py:wanted, "
+        "program.py:other"
+    ]
     assert not (tmp_path / "dump").exists()
 
 
@@ -381,6 +385,7 @@ def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
     assert done.stderr.count("have reached 0.001 MB (DEPYF_DUMP_LIMIT)") == 1
     (folder,) = folders_in(tmp_path / "dump")
     assert "lambda" not in " ".join(os.listdir(tmp_path / "dump" / folder))
+    assert "have reached 0.001 MB (DEPYF_DUMP_LIMIT)" in (tmp_path / "dump" / folder / "index.md").read_text()
 
 
 def test_a_damaged_manifest_of_one_process_is_named_and_costs_the_others_nothing(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def begin_to_dump() -> None:
     def start() -> None:
         from depyf.dynamo.dump.own_folder import begin
 
-        begin(root, folder)
+        begin(root, folder, is_first=is_first)
 
     when_compiler_is_imported(start)
 

@@ -55,6 +55,8 @@ class Session:
         self._watchers: List[Callable[[Event], object]] = []
         self.only: Optional[Callable[[CodeType], bool]] = None
         """Which functions are recorded, where not all of them are."""
+        self.notes: List[str] = []
+        """What the index, the page and the manifest are to say of the whole dump."""
         self.wanted: Dict[str, bool] = {}
         """The compilations that were checked, until Dynamo is reset and reuses their ids."""
         self.runs_are_known = True

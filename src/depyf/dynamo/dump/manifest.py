@@ -253,7 +253,7 @@ def _origin(known: Chronicle) -> Origin:
 
 def _notes(session: Session) -> List[str]:
     nothing = why_empty(session)
-    return [nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)]
+    return [*session.notes, *([nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)])]
 
 
 def _failures(records: Sequence[Record]) -> Tuple[str, ...]:

@@ -5,6 +5,7 @@ shortly after each burst of compilations, by a thread that ends when they are wr
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
@@ -12,7 +13,7 @@ import threading
 import time
 from fnmatch import fnmatchcase
 from types import CodeType
-from typing import Callable, NoReturn, Optional
+from typing import Callable, Dict, NoReturn, Optional
 
 from depyf import file_names
 from depyf.asynchronous import suppressed
@@ -25,7 +26,7 @@ from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.launches import current_launch
-from depyf.messages import warn
+from depyf.messages import listed, warn
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.own_files import manifest_name
 from depyf.report.read.reading import load_manifest
@@ -41,25 +42,44 @@ _AT_EXIT = 5.0
 _ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
 
+_MOST_NAMED = 8
+
 ONLY, LIMIT = "DEPYF_ONLY", "DEPYF_DUMP_LIMIT"
 """The variables that say which functions are dumped, and how many megabytes all processes together may write."""
 
 
-def only_matching(patterns: str) -> Optional[Callable[[CodeType], bool]]:
-    """Return a predicate for the code of functions that match one of the patterns; None for no pattern.
+class OnlyMatching:
+    """A predicate for the code of functions that match one of some patterns; it remembers which matched none.
 
-    They are separated by commas, and compared with the qualified name, the name and the file (without its folder) of
-    the function, and with file and name with a colon between them. Of resume functions it is that of their function.
+    Patterns are separated by commas, and compared with the qualified name, the name and the file (without its folder)
+    of the function, and with file and name with a colon between them. Of resume functions it is that of their function.
     """
-    wanted = [each.strip() for each in patterns.split(",") if each.strip()]
 
-    def is_wanted(code: CodeType) -> bool:
+    def __init__(self, patterns: str) -> None:
+        self._wanted = [each.strip() for each in patterns.split(",") if each.strip()]
+        self._matched = False
+        self._others: Dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    def __call__(self, code: CodeType) -> bool:
+        """Return whether the function is to be dumped."""
         name, qualified = map(function_name, (code.co_name, shown_name_now(code)))
         file = os.path.basename(code.co_filename)
         names = (name, qualified, qualified.rpartition(".")[2], file, f"{file}:{name}", f"{file}:{qualified}")
-        return any(fnmatchcase(each, pattern) for each in names for pattern in wanted)
+        matches = any(fnmatchcase(each, pattern) for each in names for pattern in self._wanted)
+        self._matched |= matches
+        if not matches:
+            self._others[f"{file}:{qualified}"] = None
+        return matches
 
-    return is_wanted if wanted else None
+    def none_matched(self) -> Optional[str]:
+        """Return a message if functions were compiled in this process, and none matched; None otherwise."""
+        if self._matched or not self._others:
+            return None
+        others = listed(self._others, _MOST_NAMED)
+        return f"{ONLY}={','.join(self._wanted)} matches none of the functions that this process compiled: {others}"
 
 
 def megabytes(text: str) -> Optional[float]:
@@ -111,6 +131,7 @@ class _Own:
         self._root = root
         self._opened = opened
         self._is_full = False
+        self._only = OnlyMatching(os.environ.get(ONLY, ""))
         limit = os.environ.get(LIMIT, "")
         if limit and megabytes(limit) is None:
             warn("%s=%s is not a number of megabytes: the dumps have no limit", LIMIT, limit)
@@ -124,8 +145,14 @@ class _Own:
         self._delay = _DELAY
         session = self._opened.session
         if session is not None:
-            session.only = only_matching(os.environ.get(ONLY, ""))
+            session.only = self._only or None
             session.watch(self._event)
+
+    def report_if_none_matched(self) -> None:
+        """Warn if no process of the program has dumped anything, because nothing matches."""
+        message = None if file_names.process_folders(self._root) else self._only.none_matched()
+        if message is not None:
+            warn("%s", message)
 
     @safely("dumping into a folder of its own after a fork")
     def _after_fork_in_child(self) -> None:
@@ -173,19 +200,18 @@ class _Own:
             limit = megabytes(os.environ.get(LIMIT, ""))
             if limit is not None and _size(self._root) > limit and not self._is_full:
                 self._is_full = True  # another thread may be here, too
-                warn(
-                    "the dumps in %s have reached %s MB (%s): what this process compiles from now on is not dumped",
-                    self._root,
-                    os.environ[LIMIT],
-                    LIMIT,
-                )
+                reached = f"the dumps in {self._root} have reached {os.environ[LIMIT]} MB ({LIMIT})"
+                message = f"{reached}: what this process compiles from now on is not dumped"
+                warn("%s", message)
+                session.notes.append(message)
                 self._opened.__exit__(None, None, None)
             self._delay = max(_DELAY, (time.thread_time() - begun) / _SHARE)
 
 
 @safely("dumping into a folder of its own")
-def begin(root: str, folder: str, *, stepping: bool = True) -> None:
-    """Dump what this process compiles into ``folder`` of ``root`` until it ends; its forked children have their own."""
+def begin(root: str, folder: str, *, stepping: bool = True, is_first: bool = False) -> None:
+    """Dump what this process compiles into ``folder`` of ``root`` until it ends; its forked children have their own.
+    The first process of a program says at its end if nothing was dumped because nothing matches ``DEPYF_ONLY``."""
     worker = os.path.join(*private_names.INDUCTOR.whole.split("."), "compile_worker")
     if worker in "".join(sys.argv[:1]):  # a worker that compiles kernels for another process, which dumps them
         return
@@ -193,7 +219,9 @@ def begin(root: str, folder: str, *, stepping: bool = True) -> None:
     _forget_earlier_launch(path)
     opened = _Followed(path, stepping=stepping)
     opened.__enter__()
-    _Own(root, opened)
+    own = _Own(root, opened)
+    if is_first:
+        atexit.register(safely("saying that nothing matched")(own.report_if_none_matched))
 
 
 def keep_following(root: str, opened: PrepareDebug) -> None:
