@@ -50,6 +50,38 @@ AUTHORS_TEXT = {
             a, b, c = b, (b := g()), b
             return (lambda: b)
     """,
+    "not of and, or not, where that is an operand": """
+        def program(a, b, c, d):
+            x = (not (a and b) or c or d) and a
+            x = (not (not (a and b)) and c or a) and d
+            x = (not (not (a and b)) or c and a) and d
+            x = (not (a or b) and (not (a and c)) and d) or c
+            f(not (not (a and b) or c) or d)
+    """,
+    "a walrus in a walrus whose value is tested": """
+        def program(a, b, c):
+            x = [(a := (b := c[0])) or b or f(3)]
+            f(x, (a := (b := f(6))) and c, (b := (c := a)) is (b and c) in x)
+            return (lambda: (d := (e := a)) and d)
+    """,
+    "a chain of comparisons that ends in None": """
+        def program(a, b, c, d):
+            while a is b is None or c:
+                f()
+            while c and a < b() is not None or d:
+                f()
+            if not a < b() is not None and c is a is None:
+                return [a for a in b if not a is c is not None or a]
+            f(c if a is b() is not d < c is None else d, lambda: 1 if a < b is not None else a)
+            return a < b is None
+    """,
+    "a choice whose value the outer operators test": """
+        def program(a, b, c, d):
+            x = ((a if b else c or d) and f()) or d
+            x = ((a if b else f() or (c and d)) or c) and d
+            x = (((a if b or c else c or d < a < b) and c) or d) and f()
+            f(1, ((a or f(1) if b else c if f(2) else a and b) and c) or d)
+    """,
     "and, or and comparisons in a choice that is an operand": """
         def program(a, b, c):
             x = (a if b else p() or q()) or c
@@ -588,6 +620,16 @@ PROVED = {
                     break
             return a
     """,
+    "constants in tests that have no statement": """
+        def program(a, b, c, d):
+            class Inner:
+                if (d or None) and b or c:
+                    y = 1
+            x = d and d or (a if a and () else c)
+            y = [b for i in a if i or (a and 0)]
+            z = lambda x: x and d or (a if a and () else c)
+            raise (a or c) and (d or () if (True if d else b) else True)
+    """,
     "a list that a conditional operand of or follows, in a finally": """
         def program(a, b):
             try:
@@ -611,6 +653,22 @@ PROVED = {
     """,
 }
 """Programs that come back with the same meaning; the bytecode does not show what stood there."""
+if sys.version_info >= (3, 10):
+    PROVED["guards that constants make false"] = """
+        def program(a, b, d):
+            match f:
+                case int() if (0 if f else b):
+                    f()
+                case 0:
+                    raise Alpha
+            match d:
+                case 0 if f and None:
+                    pass
+                case int() if d and False:
+                    a -= a
+                case str() if d and 0:
+                    a -= 1
+    """
 
 
 @pytest.mark.parametrize("name", PROVED)

@@ -172,7 +172,7 @@ _RAISING = frozenset([Op.RAISE, Op.RERAISE])
 
 def _in_handler(block: Block) -> bool:
     """Return whether it matters to ``block`` which exceptions are being handled."""
-    return block.ops[-1].op in _RAISING or any(instr.op is Op.POP_EXC for instr in block.ops)
+    return any(instr.op in _RAISING for instr in block.ops[-1:]) or any(instr.op is Op.POP_EXC for instr in block.ops)
 
 
 class _Joiner:
@@ -285,7 +285,9 @@ def _alike(graph: FlowGraph) -> Set[int]:
     groups: Dict[object, List[int]] = {}
     for block in graph.blocks.values():
         ops = block.ops
-        if ops:
+        if _only_tests_for_none(block):
+            groups.setdefault(Test.NONE, []).append(block.id)
+        elif ops:
             middle = ops[len(ops) // 2]
             looks = (len(ops), ops[0].line, ops[-1].line, comparable(ops[0]), middle.op, comparable(middle))
             groups.setdefault(None if returns_constant(block) else looks, []).append(block.id)
@@ -299,6 +301,9 @@ def _alike(graph: FlowGraph) -> Set[int]:
 def _key(block: Block) -> object:
     """Return a key that is equal for copies of a block; ``None`` for a block that is never a copy."""
     ops = block.ops
+    if _only_tests_for_none(block):
+        assert isinstance(block.term, Branch)
+        return ("none", *_ways(block.term), block.term.instr.line, block.region, block.leaves)
     if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op is Op.PUSH_EXC for instr in ops):
@@ -322,6 +327,11 @@ def _key(block: Block) -> object:
         return None
     body = tuple((instr.op, comparable(instr), instr.line) for instr in ops)
     return (body, end, block.region, block.leaves)
+
+
+def _only_tests_for_none(block: Block) -> bool:
+    """Return whether ``block`` is the end of ``a is b is None``: a jump by itself since 3.11, without operations."""
+    return not block.ops and isinstance(block.term, Branch) and block.term.test is Test.NONE
 
 
 def same_operation(one: Instr, two: Instr) -> bool:

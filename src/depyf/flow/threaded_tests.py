@@ -11,7 +11,7 @@ Up to 3.11 a test in an operand that is an ``if``-``else`` expression skips the 
     (x if c else p or q) or z:    ... p; COPY 1; BRANCH true -> 2; POP; q; 1: COPY 1; BRANCH true -> 2; POP; z; 2:
     (x if c else p and q) or z:   ... p; BRANCH false -> 3; q; 1: COPY 1; BRANCH true -> 2; POP; 3: z; 2:
 
-Here it jumps to 1, with its value.
+Here it jumps to 1, with its value. In ``((x if c else p or q) and y) or z`` the test at 1 keeps no value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def undo_threaded_choices(graph: FlowGraph) -> None:
     """Redirect the tests in an arm of ``a if test else b`` to the test of the ``and`` or ``or`` around that."""
     if not graph.code.threads_operands or Op.COPY not in graph.code.kinds:
         return
-    joins = [block for block in graph.blocks.values() if len(block.ops) == 1 and _value_test(block) is not None]
+    joins = [block for block in graph.blocks.values() if _only_tests(block)]
     before = graph.predecessors() if joins else {}
     for join in joins:
         if len(before[join.id]) > 1:
@@ -77,24 +77,32 @@ def _redirect_arms(graph: FlowGraph, join: Block, before: Dict[int, List[int]]) 
 def _redirect_to_join(graph: FlowGraph, block: Block, reached: Container[int], join: Block) -> bool:
     """Let the test of ``block``, which goes on in one of ``reached``, jump to ``join`` with its value, if it jumps to
     where the test there would; return whether it does."""
-    test, outer = block.term, _value_test(join)
-    if type(test) is not Branch or test.test is not Test.TRUTH or test.fall not in reached or outer is None:
+    test, outer = block.term, join.term
+    if type(test) is not Branch or test.test is not Test.TRUTH or test.fall not in reached:
         return False
+    assert isinstance(outer, Branch)
     if _value_test(block) is not None:
-        skips = (test.target, test.jump_when) == (outer.target, outer.jump_when)
+        skips = bool(join.ops) and (test.target, test.jump_when) == (outer.target, outer.jump_when)
         if skips:
             _go_to(block, join)
         return skips
-    drop = graph.blocks[outer.fall]
-    if test.jump_when == outer.jump_when or [instr.op for instr in drop.ops] != [Op.POP]:
-        return False
-    if not isinstance(drop.term, Jump) or drop.term.target != test.target:
+    if test.target != _without_value(graph, join, outer, truth=test.jump_when):
         return False
     block.ops.append(test.instr.changed(op=Op.COPY, arg=1, target=None))
     popped = [test.instr.changed(op=Op.POP, arg=None, target=None)]
     test.fall = graph.new_block(popped, Jump(test.fall), block.region).id
     _go_to(block, join)
     return True
+
+
+def _without_value(graph: FlowGraph, join: Block, outer: Branch, *, truth: bool) -> Optional[int]:
+    """Return the block that ``join`` goes to, without the value, if that has this truth; ``None`` if it keeps it."""
+    if not join.ops:
+        return outer.target if truth == outer.jump_when else outer.fall
+    drop = graph.blocks[outer.fall]
+    if truth == outer.jump_when or [instr.op for instr in drop.ops] != [Op.POP] or not isinstance(drop.term, Jump):
+        return None
+    return drop.term.target
 
 
 def _keep_inside(graph: FlowGraph, skipped: Block, begin: int) -> None:
@@ -138,6 +146,13 @@ def _value_test(block: Block) -> Optional[Branch]:
     if type(term) is not Branch or term.test is not Test.TRUTH or not block.ops:
         return None
     return term if (block.ops[-1].op, block.ops[-1].arg) == (Op.COPY, 1) else None
+
+
+def _only_tests(block: Block) -> bool:
+    """Return whether ``block`` is a test of the value that is on the stack, and keeps it or not."""
+    if not block.ops:
+        return type(block.term) is Branch and block.term.test is Test.TRUTH
+    return len(block.ops) == 1 and _value_test(block) is not None
 
 
 def _drops_value(block: Block) -> bool:

@@ -34,6 +34,20 @@ class TestedAgain(ast.BoolOp):
     """An ``and`` or ``or`` whose value is tested by the next operator, though its own test has already decided that."""
 
 
+class TestedByNot(ast.BoolOp):
+    """An ``and`` or ``or`` whose value a ``not`` tests, while its operands are no jumps of the test around it."""
+
+
+def tested_by_not(test: ast.expr) -> ast.expr:
+    """Return ``test``, a value that is tested, with the operand of its ``not`` marked."""
+    if not _is_not(test):
+        return test
+    assert isinstance(test, ast.UnaryOp)
+    operand = test.operand
+    marked = TestedByNot(operand.op, operand.values) if type(operand) is ast.BoolOp else tested_by_not(operand)
+    return test if marked is operand else ast.UnaryOp(ast.Not(), marked)
+
+
 def tested_again(expr: ast.expr) -> ast.expr:
     """Return ``expr`` for use as a test."""
     return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
@@ -67,8 +81,22 @@ def comparison(instr: Instr) -> ast.cmpop:
     return _COMPARE[instr.arg]()
 
 
+def longer(chain: ChainTest, operator: ast.cmpop, operand: ast.expr) -> ChainTest:
+    return ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, operand])
+
+
 def chain_expression(chain: ChainTest) -> ast.expr:
     return ast.Compare(chain.left, list(chain.operators), list(chain.operands))
+
+
+def failing_otherwise(test: ast.expr) -> ast.expr:
+    """Return ``a < b is not None`` for ``not a < b is None`` and the reverse, of which only the last comparison decides
+    here; any other test as it is."""
+    whole = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    if not isinstance(whole, ast.Compare) or not isinstance(whole.ops[-1], ast.Is):
+        return test
+    other = moved(ast.Compare(whole.left, [*whole.ops[:-1], ast.IsNot()], whole.comparators), whole)
+    return other if whole is not test else ast.UnaryOp(ast.Not(), other)
 
 
 def negate(test: ast.expr) -> ast.expr:
@@ -79,7 +107,7 @@ def negate(test: ast.expr) -> ast.expr:
         opposite = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}.get(type(test.ops[0]))
         if opposite is not None:
             return moved(ast.Compare(test.left, [opposite()], test.comparators), test)
-    if isinstance(test, ast.BoolOp):
+    if isinstance(test, ast.BoolOp) and not isinstance(test, TestedByNot):
         values = [negate(value) for value in test.values]
         if sum(map(_is_not, values)) <= sum(map(_is_not, test.values)):
             return ast.BoolOp(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), values)

@@ -179,7 +179,10 @@ class Entries:
                 simulator.keep(other)
 
     def copy_offset(self, node: Node) -> int:
-        """Return the byte offset of the last operation of ``node``."""
+        """Return the byte offset of the last operation of ``node``: of the copy, if its condition may keep a value."""
+        term = node.terminator
+        if isinstance(term, Condition) and term.keep:
+            return term.copied_at
         return self.graph.blocks[node.last_block].ops[-1].offset
 
     def _split_edge(self, node: Node, block: Block, statement: ast.stmt, slot: int, name: str) -> None:

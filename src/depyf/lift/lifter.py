@@ -31,36 +31,43 @@ from depyf.lift.nodes import (
 from depyf.lift.places import moved, put_jump
 from depyf.lift.reduce import Reducer
 from depyf.lift.rules.table import RULES
-from depyf.lift.simulator import Simulator
+from depyf.lift.simulator import Simulator, end_as_operands
 from depyf.normal.ops import Op, is_silent
 
 ATTEMPTS = 200
 
 
-def lift(graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True) -> LiftedGraph:
+def lift(
+    graph: FlowGraph, hints: Optional[Hints] = None, *, places: bool = True, expressions: bool = False
+) -> LiftedGraph:
     """Return the lifted form of ``graph``.
 
-    ``hints`` add facts that the bytecode lacks. ``places``: nodes record their source span. Lifting restarts with more
+    ``hints`` add facts that the bytecode lacks. ``places``: nodes record their source span. ``expressions``: tests are
+    joined wherever that is possible, also where they look like nested statements. Lifting restarts with more
     temporaries when a value can't stay pending. Raises ``ValueError`` when the bytecode has no equivalent syntax.
     """
     decisions = Decisions()
     order = order_blocks(graph)
     for _ in range(ATTEMPTS):
         try:
-            return _Lifter(graph, order, decisions, hints or Hints(), places=places).run()
+            return _Lifter(graph, order, decisions, hints or Hints(), places=places, expressions=expressions).run()
         except Retry as retry:
             decisions.learn(retry)
     raise ValueError(f"lifting needs more than {ATTEMPTS} attempts")
 
 
 class _Lifter:
-    def __init__(self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, *, places: bool) -> None:
+    def __init__(
+        self, graph: FlowGraph, order: Order, decisions: Decisions, hints: Hints, *, places: bool, expressions: bool
+    ) -> None:
         self.graph, self.order = graph, order
         self.context = Context(graph.code.code, decisions, hints, places=places)
         self.nodes = self.context.nodes
         self.edges: Dict[int, List[Node]] = {id: [] for id in graph.blocks}
         self.skip: Dict[int, int] = {}
-        self.reducer = Reducer(graph, order.headers, self.nodes, self.edges, self.context.next_order)
+        self.reducer = Reducer(
+            graph, order.headers, self.nodes, self.edges, self.context.next_order, expressions=expressions
+        )
         self.entries = Entries(graph, order, self.context, self.edges)
         self.block_predecessors: Optional[Dict[int, List[int]]] = None
 
@@ -110,7 +117,7 @@ class _Lifter:
         if ops and ops[0].op is Op.PUSH_EXC:
             node.handling = (*node.handling, block.id)
         simulator.run(block, RULES, start)
-        _end_as_operands(simulator, block)
+        end_as_operands(simulator, block)
         self._terminate(node, block, simulator, keep=keep)
         node.stack = simulator.stack
         for target in node.successors():
@@ -286,7 +293,7 @@ class _Lifter:
         if keep:
             if not isinstance(top, Value):
                 simulator.stack[-1] = top = simulator.as_value(top)
-            if top.copies or (top.chain and len(top.chain) > 1):
+            if top.copies:
                 raise Retry("spill", top.copied_at)
             if top.chain:
                 simulator.stack[-1] = top = simulator.as_value(top)
@@ -301,9 +308,13 @@ class _Lifter:
             top.kept_at = copied_at
             node.kept = top
             return
-        test = simulator.pop_value().expr
-        if term.test is Test.NONE:
-            test = moved(ast.Compare(test, [ast.Is()], [ast.Constant(None)]), test)
+        if term.test is Test.NONE and isinstance(top, Value) and top.tests is not None:  # the end of ``a < b is None``
+            simulator.stack.pop()
+            test = build.chain_expression(build.longer(top.tests, ast.Is(), ast.Constant(None)))
+        else:
+            test = build.tested_by_not(simulator.pop_value().expr)
+            if term.test is Test.NONE:
+                test = moved(ast.Compare(test, [ast.Is()], [ast.Constant(None)]), test)
         if self.context.places:
             put_jump(test, term.instr.span)
         if term.jump_when:
@@ -317,18 +328,6 @@ class _Lifter:
             iterable = item.expr
         span = term.instr.span if self.context.places else None
         node.terminator = Loop(term.async_, term.body, term.exhausted, iterable, span=span)
-
-
-def _end_as_operands(simulator: Simulator, block: Block) -> None:
-    """Turn pending items at the end of a block into operands. A lambda in ``key or (lambda x: x)`` becomes an
-    expression, a stored value in ``a and (b := c)`` a walrus."""
-    top = simulator.stack[-1] if simulator.stack else None
-    if isinstance(block.term, Jump) and isinstance(top, Value) and top.chain and not top.copies:
-        if top.tests is None and all(isinstance(target, ast.Name) for target in top.chain):
-            simulator.stack[-1] = simulator.as_value(top)
-    for slot, item in enumerate(simulator.stack):
-        if isinstance(item, Function) and item.is_lambda:
-            simulator.stack[slot] = simulator.as_value(item)
 
 
 def _handled(stack: List[Item]) -> Tuple[int, ...]:

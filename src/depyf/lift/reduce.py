@@ -25,10 +25,12 @@ class Reducer:
         nodes: Dict[int, Node],
         edges: Dict[int, List[Node]],
         next_order: Callable[[], int],
+        *,
+        expressions: bool,
     ) -> None:
         self.graph, self.headers, self.nodes, self.edges = graph, headers, nodes, edges
         self.next_order = next_order
-        self.only_expressions = graph.code.code.co_name in COMPREHENSIONS
+        self.only_expressions = expressions or graph.code.code.co_name in COMPREHENSIONS
         """In these a test before a jump back (3.12) is part of a condition; in a loop it may be a ``continue``."""
         self.by_jumps: Dict[int, ast.expr] = {}
         """The ``and`` and ``or`` that are made of jumps, by their ``id``: of none of them there is a value."""
@@ -41,6 +43,8 @@ class Reducer:
 
     def _step(self, node: Node) -> Optional[Node]:
         edges = self.edges[node.id]
+        if self.only_expressions and len(edges) == 2 and edges[0] is edges[1]:
+            return self._after_test(edges[0], node)
         if len(edges) != 1 or node.statements or node.leaves or node.id in self.headers:
             return None
         before = edges[0]
@@ -81,6 +85,9 @@ class Reducer:
         """Join two successive tests that share an exit."""
         if not self._adds_nothing(node, before.stack):
             return None
+        if second.target == second.fall and self.only_expressions:  # ``a or (b and False)``: the constant has no test
+            never = ast.BoolOp(ast.And(), [second.test, ast.Constant(False)])
+            second = Condition(never, False, second.target, term.target)
         if term.target == second.target and term.keep == second.keep and term.jump_when == second.jump_when:
             operator: ast.boolop = ast.Or() if second.jump_when else ast.And()
             test = term.test
@@ -113,14 +120,29 @@ class Reducer:
 
     def _operand(self, test: ast.expr) -> ast.expr:
         """Return a condition as an operand of a value, in which ``not`` before ``and`` or ``or`` would test a value."""
-        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        negated = _is_not(test)
         inner = test.operand if negated else test  # type: ignore[attr-defined]
+        if isinstance(inner, build.TestedByNot):  # by one ``not``, or by two that cancelled each other
+            return test if negated else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), test))
         if type(inner) is not ast.BoolOp or id(inner) not in self.by_jumps:
             return test
         if not negated:
             return ast.BoolOp(inner.op, [self._operand(value) for value in inner.values])
         opposite: ast.boolop = ast.And() if isinstance(inner.op, ast.Or) else ast.Or()
         return ast.BoolOp(opposite, [self._operand(build.negate(value)) for value in inner.values])
+
+    def _after_test(self, before: Node, node: Node) -> Optional[Node]:
+        """Reduce ``b if a and False else c`` as a value, a test of ``a`` that leads to ``c`` always, to
+        ``(False if a else False) or c``."""
+        term, value = before.terminator, self._added_value(node, before.stack)
+        if not isinstance(term, Condition) or not isinstance(node.terminator, Goto) or value is None:
+            return None
+        if node.statements or node.leaves or node.id in self.headers or before.region != node.region:
+            return None
+        never = ast.IfExp(term.test, ast.Constant(False), ast.Constant(False))
+        result = self._value(before, ast.BoolOp(ast.Or(), [never, value.expr]))
+        self._absorb(before, [node], Goto(node.terminator.target), [*before.stack, result])
+        return before
 
     def _choice(self, before: Node, term: Condition) -> Optional[Node]:
         """Reduce ``a if test else b``: both arms only compute one value (or condition) and have the same successor."""
@@ -187,9 +209,11 @@ class Reducer:
                 return None
             below = [*below, self._value(before, value.expr)]
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
-            negated = isinstance(second.test, ast.UnaryOp) and isinstance(second.test.op, ast.Not)
+            if out == (second.target if _is_not(second.test) else second.fall) and second.target != second.fall:
+                test = build.failing_otherwise(second.test)
+                second = Condition(test, False, second.target, second.fall, second.keep)
             if (
-                not self._is_same_way(second.fall if negated else second.target, out)
+                not self._is_same_way(second.fall if _is_not(second.test) else second.target, out)
                 or second.keep
                 or not self._same_stack(node.stack, below)
             ):
@@ -262,6 +286,10 @@ class Reducer:
         if not isinstance(value, Value) or value.copies or value.chain or value.tests is not None:
             return None
         return value
+
+
+def _is_not(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def _remove(edges: List[Node], node: Node) -> None:

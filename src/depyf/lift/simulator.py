@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
-from depyf.flow.graph import Block
+from depyf.flow.graph import Block, Jump
 from depyf.lift import build
 from depyf.lift.containers import as_display, parts, references, replaced, wanted
 from depyf.lift.context import Context
@@ -305,6 +305,18 @@ class Simulator:
         if item.group is not None:
             item.group.continue_in(self)
         item.fill(target)
+
+
+def end_as_operands(simulator: Simulator, block: Block) -> None:
+    """Turn pending items at the end of a block into operands. A lambda in ``key or (lambda x: x)`` becomes an
+    expression, a stored value in ``a and (b := c)`` a walrus."""
+    top = simulator.stack[-1] if simulator.stack else None
+    if isinstance(block.term, Jump) and isinstance(top, Value) and top.chain and not top.copies:
+        if top.tests is None and all(isinstance(target, ast.Name) for target in top.chain):
+            simulator.stack[-1] = simulator.as_value(top)
+    for slot, item in enumerate(simulator.stack):
+        if isinstance(item, Function) and item.is_lambda:
+            simulator.stack[slot] = simulator.as_value(item)
 
 
 def _stored_names(statement: ast.stmt) -> Set[str]:

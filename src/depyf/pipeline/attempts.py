@@ -296,7 +296,7 @@ class Attempts:
         if joined:
             join_ends(flow)
         hints = self._hints_for(code)
-        lifted = lift(flow, hints, places=self._is_as_written(code))
+        lifted = lift(flow, hints, places=self._is_as_written(code), expressions=one_statement)
         culprit = id(code) in self.culprits or not (self.culprits or self.missing)
         if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
             statements = _dispatched(lifted, flow)
@@ -321,6 +321,10 @@ class Attempts:
     def _structured(self, lifted: LiftedGraph, flow: FlowGraph, hints: Hints) -> List[ast.stmt]:
         try:
             return structure(lifted, flow)
+        except Unstructured:
+            pass
+        try:
+            return structure(lift(flow, hints, expressions=True), flow)
         except Unstructured:
             return _dispatched(lift(flow, hints), flow)
 

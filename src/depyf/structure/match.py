@@ -104,10 +104,17 @@ def _read_case(structurer: Structurer, node: Node, term: MatchTest) -> Tuple[_Ca
     ):
         structurer.written.add(inside.id)
         nodes = [node.id, inside.id]
+        if test.fall == test.target and _is_next_case(structurer.nodes[test.fall]):  # no body goes there
+            never = ast.BoolOp(ast.And(), [guard, ast.Constant(False)])
+            return _Case(term.pattern, never, None, nodes), term.fail
         if test.fall == term.fail and test.target != term.fail:
             return _Case(term.pattern, build.negate(guard), test.target, nodes), test.fall
         return _Case(term.pattern, guard, test.fall, nodes), test.target
     return _Case(term.pattern, None, term.success, [node.id]), term.fail
+
+
+def _is_next_case(node: Node) -> bool:
+    return isinstance(node.terminator, MatchTest) and node.terminator.subject is None
 
 
 def _goes_on_at_once(inside: Node, fail: int) -> bool:

@@ -111,7 +111,7 @@ LOOPS = {
 def f(a, b):
     while a.a():
         if b:
-            a = (b := (b := a.c())) or 0
+            a = ((b := a.c()) if b else (b := a.d())) or 0
 """,
     "in inner loops and a with": """
 def f(a, b):
@@ -119,14 +119,14 @@ def f(a, b):
         while b():
             with a:
                 for x in b:
-                    a = (b := (b := a.c())) or 0
+                    a = ((b := a.c()) if b else (b := a.d())) or 0
 """,
     "before a finally": """
 def f(a, b):
     while a.a():
         try:
             if a.b():
-                a = (b := (b := a.c())) or 0
+                a = ((b := a.c()) if b else (b := a.d())) or 0
         finally:
             b()
 """,
@@ -135,7 +135,7 @@ def f(a, b):
     while a.a():
         try:
             if a.b():
-                a = (b := (b := a.c())) or 0
+                a = ((b := a.c()) if b else (b := a.d())) or 0
         except ValueError:
             b()
 """,
@@ -146,7 +146,7 @@ def f(a, b):
     while True:
         match a():
             case 1:
-                a = (b := (b := a.c())) or 0
+                a = ((b := a.c()) if b else (b := a.d())) or 0
                 b.d()
             case 2:
                 b()
@@ -155,7 +155,7 @@ def f(a, b):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_one_that_an_earlier_iteration_may_have_bound_is_deleted_as_well(name: str) -> None:
-    """Two stores of one value to the same variable need a temporary."""
+    """Arms of a choice that both end in the same store need a temporary."""
     (code,) = (each for each in compile(LOOPS[name], "<test>", "exec").co_consts if isinstance(each, CodeType))
     answer = decompile_code(code)
     assert answer.verdict.proved, answer.reason

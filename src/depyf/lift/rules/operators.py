@@ -10,7 +10,7 @@ from depyf.lift.containers import constant_key
 from depyf.lift.followed import (
     subscript_container,
 )
-from depyf.lift.items import Augmented, BoundMethod, ChainTest, Container, Copy, Item, ReadAt, Retry, Value
+from depyf.lift.items import Augmented, BoundMethod, Container, Copy, Item, ReadAt, Retry, Value
 from depyf.lift.not_folded import folds, item_of, not_folded
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
@@ -90,8 +90,7 @@ def _compare(sim: Simulator, instr: Instr) -> None:
         right = sim.pop_value()
         chain = left.tests
         sim.pop()
-        full = ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, right.expr])
-        sim.push(build.chain_expression(full))
+        sim.push(build.chain_expression(build.longer(chain, operator, right.expr)))
         return
     sim.combine(lambda one, two: ast.Compare(one, [operator], [two]), sim.pop_values(2))
 

@@ -133,7 +133,7 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
         sim.check_order([previous, middle])
         chain = ChainTest(previous.expr, [operator], [middle.expr])
     else:
-        chain = ChainTest(chain.left, [*chain.operators, operator], [*chain.operands, middle.expr])
+        chain = build.longer(chain, operator, middle.expr)
     del sim.stack[-2:]
     middle = sim.push(middle.expr)
     middle.tests = chain

@@ -10,7 +10,7 @@ import ast
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
 
 from depyf.errors import DecompilationError
-from depyf.lift.build import TestedAgain
+from depyf.lift.build import TestedAgain, TestedByNot
 from depyf.source.printing.fstrings import FormattedStrings
 from depyf.source.printing.literals import LARGEST_PLAIN_NUMBER, Literals
 from depyf.source.printing.repeated_tests import LINES_MATTER
@@ -332,3 +332,4 @@ class Expressions:
 
 methods.add(Expressions)
 methods[TestedAgain] = Expressions._tested_again
+methods[TestedByNot] = Expressions._BoolOp
