@@ -18,8 +18,8 @@ _FAKE_CALL = re_compile(
     r"(?=^ *Hint:|^ *Developer debug context:|^from user code:|^\s*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-"""Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as the
-text may be of anybody's log."""
+"""Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as
+the text may be of anybody's log."""
 _SIZE = re_compile(r"\bsize=(\([^()]*\))")
 _NAME = re_compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: of | at 0x|>$)")
 _REPR = re_compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)

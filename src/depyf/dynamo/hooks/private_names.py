@@ -28,6 +28,9 @@ _COMPILE_FX = "torch._inductor.compile_fx"
 _CODECACHE = "torch._inductor.codecache"
 _AOT = "torch._functorch.aot_autograd"
 _CUSTOM_OPS = "torch._library.custom_ops"
+_RUNTIME_WRAPPERS = "torch._functorch._aot_autograd.runtime_wrappers"
+_DISPATCH = "torch.utils._python_dispatch"
+_INDUCTOR_CONFIG = "torch._inductor.config"
 
 # Which frames Dynamo compiles
 
@@ -217,12 +220,9 @@ EXEC_SUBCLASS_WRAPPER = _Name(
     "torch._functorch._aot_autograd.subclass_codegen", "_compile_and_exec_source", _NOT_FROM_FILES, "2.13"
 )
 _NO_BACKWARD = "backward graphs are not observed or timed"
-BACKWARD_IMPL = _Word("torch._functorch._aot_autograd.runtime_wrappers", "_backward_impl", _NO_BACKWARD, "2.7")
+BACKWARD_IMPL = _Word(_RUNTIME_WRAPPERS, "_backward_impl", _NO_BACKWARD, "2.7")
 LAZY_BACKWARD = _Word(
-    "torch._functorch._aot_autograd.runtime_wrappers",
-    "_lazy_backward_info",
-    "it is not said that a backward is not compiled yet",
-    "2.5",
+    _RUNTIME_WRAPPERS, "_lazy_backward_info", "it is not said that a backward is not compiled yet", "2.5"
 )
 BOXED_CALL = _Word("torch._functorch._aot_autograd.utils", "_boxed_call", "observed graphs get arguments wrongly")
 BOXED_NOP = _Name("torch._dynamo.backends.debugging", "boxed_nop", "aot_eager runs graphs by an interpreter")
@@ -235,11 +235,11 @@ INDUCTOR = _Name("torch._inductor", "", "the random numbers of Inductor are not 
 INDUCTOR_CONFIG = _Name("torch._inductor", "config", "compare draws other random numbers")
 BISECTOR = _Name("torch._inductor.compiler_bisector", "CompilerBisector", "compare can't bisect", "2.6")
 _CACHED = "force_recompile does not keep graphs out of caches"
-GRAPH_CACHE = _Name("torch._inductor.config", "fx_graph_cache", _CACHED)
-REMOTE_GRAPH_CACHE = _Name("torch._inductor.config", "fx_graph_remote_cache", _CACHED, "2.4")
+GRAPH_CACHE = _Name(_INDUCTOR_CONFIG, "fx_graph_cache", _CACHED)
+REMOTE_GRAPH_CACHE = _Name(_INDUCTOR_CONFIG, "fx_graph_remote_cache", _CACHED, "2.4")
 AOT_CACHE = _Name("torch._functorch.config", "enable_autograd_cache", _CACHED, "2.5")
 PROVENANCE_LEVEL = _Name(
-    "torch._inductor.config", "trace.provenance_tracking_level", "launches of kernels are not tied to nodes", "2.9"
+    _INDUCTOR_CONFIG, "trace.provenance_tracking_level", "launches of kernels are not tied to nodes", "2.9"
 )
 COMPILE_FX = _Name(_COMPILE_FX, "compile_fx", "kernels compiled outside of Dynamo belong to no graph")
 COMPILE_FX_INNER = _Name(_COMPILE_FX, "_compile_fx_inner", "graphs that Inductor compiles are not observed", "2.6")
@@ -281,15 +281,9 @@ LIST_BACKENDS = _Name("torch._dynamo.backends.registry", "list_backends", "backe
 GRAPH_MODULE = _Name("torch.fx.graph_module", "GraphModule", "graphs can't be stepped through")
 TREE_FLATTEN = _Name("torch.utils._pytree", "tree_flatten", "values inside of containers are not checked")
 TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers are not checked")
-DISPATCH_MODES = _Name(
-    "torch.utils._python_dispatch",
-    "_get_current_dispatch_mode_stack",
-    "find_nonfinite(eager=True) is not removed",
-)
-DISPATCH_MODE = _Name("torch.utils._python_dispatch", "TorchDispatchMode", "operations are not seen one by one")
-DISABLE_MODES = _Name(
-    "torch.utils._python_dispatch", "_disable_current_modes", "modes of the program see what depyf computes"
-)
+DISPATCH_MODES = _Name(_DISPATCH, "_get_current_dispatch_mode_stack", "find_nonfinite(eager=True) is not removed")
+DISPATCH_MODE = _Name(_DISPATCH, "TorchDispatchMode", "operations are not seen one by one")
+DISABLE_MODES = _Name(_DISPATCH, "_disable_current_modes", "modes of the program see what depyf computes")
 FAKE_TENSOR = _Name("torch._subclasses.fake_tensor", "FakeTensor", "sizes of graphs are not known in scripts")
 TRACER_OF_GRAPH = _Word("torch.fx.graph", "_tracer_cls", "copies of graphs lose their tracer")
 ERASED = _Word("torch.fx.node", "_erased", "probe names nodes that are gone")
