@@ -72,7 +72,9 @@ def lowering(*args):
 torch._dynamo.config.suppress_errors = sys.argv[1] == "suppress"
 lowerings[torch.ops.aten.sinh.default] = lowering
 x = torch.ones(3, 5)
+module = torch.compile(torch.nn.Sequential(torch.nn.Linear(6, 2)), backend="eager")
 for call in (
+    lambda: module(x),  # calls a module
     lambda: unfit(Model(), x),
     lambda: broken(torch.nn.Sequential(Prints()), x),
     lambda: backend(x),
@@ -86,6 +88,7 @@ EXPECTED = {
     "broken": ["calls prints", None, "prints"],
     "backend": ["backend"],
     "lowered": ["calls lowering", "lowering"],
+    "inner": ["        call()", "calls a module", None, None],
 }
 """The stacks by function: the lines by what stands behind them, None for lines of libraries."""
 

@@ -136,6 +136,7 @@ class Watch(HookedContext[object]):
         place = record.place or (record.filename, record.first_line)
         advice = advice_for_fallback(record.cause.value, record.reason)
         stack = whole_stack(*(record.stack or ((*place, record.function),)))
+        place = innermost(stack, is_library) or place
         cause = (record.cause.value,)
         self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 

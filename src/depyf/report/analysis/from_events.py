@@ -25,7 +25,7 @@ from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.noted import with_noted
-from depyf.report.analysis.shapes import call_sites, callers, shape_events
+from depyf.report.analysis.shapes import at_own_lines, call_sites, callers, shape_events
 from depyf.report.analysis.sources import Sources, is_library
 from depyf.report.analysis.stack_values import with_stack_values
 from depyf.report.model.cache_lookup import CacheLookup
@@ -156,7 +156,12 @@ def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str],
         replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
         for each in run.compilations
     )
-    return replace(run, compilations=compilations, shapes=shape_events(events, names, sources))
+    return replace(
+        run,
+        compilations=compilations,
+        fallbacks=at_own_lines(run.fallbacks, called, sources),
+        shapes=shape_events(events, names, sources),
+    )
 
 
 def _compilations(
