@@ -75,6 +75,13 @@ AUTHORS_TEXT = {
             f(c if a is b() is not d < c is None else d, lambda: 1 if a < b is not None else a)
             return a < b is None
     """,
+    "a walrus in both arms of a choice": """
+        def program(a, b, c):
+            x = f((b := f()) if c else (b := a))
+            z = ((b := c.d()) if a else (b := c.e())) or x
+            while ((b := f()) if c else (b := a)):
+                a[(a := b) if a else f() if x else (a := z)] -= x
+    """,
     "a choice whose value the outer operators test": """
         def program(a, b, c, d):
             x = ((a if b else c or d) and f()) or d
@@ -629,6 +636,20 @@ PROVED = {
             y = [b for i in a if i or (a and 0)]
             z = lambda x: x and d or (a if a and () else c)
             raise (a or c) and (d or () if (True if d else b) else True)
+    """,
+    "a returned value that a break in a finally in a finally drops": """
+        def program(a, b):
+            while probe:
+                try:
+                    probe
+                finally:
+                    try:
+                        if probe:
+                            return probe(9)
+                    finally:
+                        if probe:
+                            break
+            probe
     """,
     "a list that a conditional operand of or follows, in a finally": """
         def program(a, b):

@@ -83,6 +83,8 @@ def split_equal_tails(graph: FlowGraph) -> bool:
     for blocks in groups.values():
         first = blocks[0]
         common = min((_common_tail(first, other) for other in blocks[1:]), default=0)
+        while common and any(_copies_before(block, common) for block in blocks):
+            common -= 1
         way = _way_out(graph, blocks)
         for block in blocks:
             if 0 < common < len(block.ops):
@@ -90,6 +92,11 @@ def split_equal_tails(graph: FlowGraph) -> bool:
                 rest = graph.new_block(block.ops[-common:], end, block.region)
                 block.ops, block.term = block.ops[:-common], Jump(rest.id)
     return len(graph.blocks) > count
+
+
+def _copies_before(block: Block, tail: int) -> bool:
+    """Return whether the tail of ``block`` begins with the store of ``:=``, whose value another operation uses."""
+    return tail < len(block.ops) and block.ops[-tail - 1].op is Op.COPY
 
 
 def behind_empty(graph: FlowGraph, target: int) -> int:

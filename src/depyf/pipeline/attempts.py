@@ -99,6 +99,7 @@ class Attempts:
         self.missing: Optional[Missing] = None
         self.holed: Set[int] = set()  # the ids of code objects that were searched for statements to omit
         self.places: Places = {}
+        self.emptied = False  # whether variables are emptied there instead
         self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and are assumed to be
         self.form = Form.WRITTEN
         self.released: Set[str] = set()
@@ -117,7 +118,7 @@ class Attempts:
         if not (self.released or self.places):
             self.unreleased = tree
         self._release(tree)
-        numbers = delete_before(tree, self.places) if self.places else []
+        numbers = delete_before(tree, self.places, emptied=self.emptied) if self.places else []
         inventory = None if self.released or self.places else self.inventory
         source = to_source(tree, mode_of(self.lowered(self.code)), inventory)
         compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)

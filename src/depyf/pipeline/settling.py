@@ -15,13 +15,16 @@ _ROUNDS = 20
 def settled(attempts: Attempts) -> Attempt:
     """Return an attempt in which no temporary keeps a value alive for too long, if ``del`` can achieve that. Otherwise
     return the first one, which has no other fault: ``del`` in the wrong place is worse."""
-    attempts.thorough, attempts.places, attempts.released = False, {}, set()
+    attempts.thorough, attempts.places, attempts.released, attempts.emptied = False, {}, set(), False
     first = _first(attempts)
     attempt = _without_overdue(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:
         attempts.released, attempts.thorough = set(), True
         attempt = _without_overdue(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:
+        attempt = _settled_in_place(attempts, first)
+    if not attempt.comparison.proved and first.comparison.overdue:
+        attempts.places, attempts.emptied = {}, True
         attempt = _settled_in_place(attempts, first)
     return attempt if attempt.comparison.proved else first
 
@@ -56,7 +59,8 @@ def _without_overdue(attempts: Attempts, attempt: Attempt) -> Attempt:
 
 
 def _settled_in_place(attempts: Attempts, first: Attempt) -> Attempt:
-    """Return ``first`` with each temporary deleted where the original releases its value, if that is proved."""
+    """Return ``first`` with each temporary deleted, or emptied, where the original releases its value, if that is
+    proved."""
     attempts.released, attempt = set(), first
     for _ in range(_ROUNDS):
         lines = line_of_offset(attempt.candidate)

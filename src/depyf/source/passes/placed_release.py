@@ -11,22 +11,22 @@ import ast
 from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.syntax_trees import children, walk
-from depyf.source.passes.release import deletion
+from depyf.source.passes.release import deletion, emptying
 
 Places = Mapping[int, AbstractSet[str]]
 """The variables to delete before a statement, by its number: statements are counted from the top of the text."""
 
 
-def delete_before(tree: ast.Module, places: Places) -> List[Optional[int]]:
+def delete_before(tree: ast.Module, places: Places, *, emptied: bool = False) -> List[Optional[int]]:
     """Insert the deletions of ``places`` into ``tree``; return the number of each of its statements, ``None`` for new
-    ones."""
+    ones. ``emptied``: the variables are set to ``None`` instead, since they may be unbound there."""
     numbers = {id(statement): number for number, statement in enumerate(statements_of(tree))}
     for statements in list(_lists_of_statements(tree)):
         result: List[ast.stmt] = []
         for statement in statements:
             names = places.get(numbers.get(id(statement), -1))
             if names:
-                result.append(deletion(names))
+                result.append(emptying(names) if emptied else deletion(names))
             result.append(statement)
         statements[:] = result
     return [numbers.get(id(statement)) for statement in statements_of(tree)]

@@ -96,7 +96,7 @@ class _Release:
                 result.extend(self._deleted(dead, result[-1:]))
             lost = self._uses([new])[1] - live if self.thorough and _swallows(new) else set()
             if lost:
-                result.append(_forget(lost))
+                result.append(emptying(lost))
             result.append(new)
             live = before
         result.reverse()
@@ -304,7 +304,8 @@ def deletion(names: AbstractSet[str]) -> ast.Delete:
     return ast.Delete([ast.Name(name, ast.Del()) for name in ordered])
 
 
-def _forget(names: Set[str]) -> ast.stmt:
+def emptying(names: AbstractSet[str]) -> ast.stmt:
+    """Return the statement that sets ``names``, which may be unbound, to ``None``."""
     return ast.Assign([ast.Name(name, ast.Store()) for name in sorted(names)], ast.Constant(None))
 
 
