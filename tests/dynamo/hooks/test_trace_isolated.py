@@ -163,7 +163,7 @@ def test_what_torch_reports_is_the_same_whether_the_program_listens_or_not(monke
 
     def told(found: List[Event]) -> List[Any]:
         numbers: Dict[str, int] = {}
-        graph = re.compile(r"__compiled_fn_\d+(_[0-9a-f_]+)?|0x[0-9a-f]+|\d{4,}|[0-9.]+ us")
+        graph = re.compile(r"__compiled_fn_\d+(_[0-9a-f_]+)?|0x[0-9a-f]+|[0-9.]+ us|\d{4,}")
 
         def text_of(payload: Optional[str]) -> Optional[str]:
             return None if payload is None else graph.sub("?", payload.partition("User code traceback")[0])
