@@ -49,7 +49,7 @@ def undo_threaded_choices(graph: FlowGraph) -> None:
     """Redirect the tests in an arm of ``a if test else b`` to the test of the ``and`` or ``or`` around that."""
     if not graph.code.threads_operands or Op.COPY not in graph.code.kinds:
         return
-    joins = [block for block in graph.blocks.values() if _only_tests(block)]
+    joins = [block for block in graph.blocks.values() if len(block.ops) < 2 and _only_tests(block)]
     before = graph.predecessors() if joins else {}
     for join in joins:
         if len(before[join.id]) > 1:

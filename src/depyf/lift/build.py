@@ -48,6 +48,11 @@ def tested_by_not(test: ast.expr) -> ast.expr:
     return test if marked is operand else ast.UnaryOp(ast.Not(), marked)
 
 
+def tested_twice(test: ast.expr) -> ast.expr:
+    """Return ``test`` with the two ``not`` that cancelled each other."""
+    return ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), test))
+
+
 def tested_again(expr: ast.expr) -> ast.expr:
     """Return ``expr`` for use as a test."""
     return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr

@@ -120,12 +120,10 @@ class Reducer:
 
     def _operand(self, test: ast.expr) -> ast.expr:
         """Return a condition as an operand of a value, in which ``not`` before ``and`` or ``or`` would test a value."""
-        negated = _is_not(test)
+        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
         inner = test.operand if negated else test  # type: ignore[attr-defined]
-        if isinstance(inner, build.TestedByNot):  # by one ``not``, or by two that cancelled each other
-            return test if negated else ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), test))
         if type(inner) is not ast.BoolOp or id(inner) not in self.by_jumps:
-            return test
+            return build.tested_twice(test) if isinstance(inner, build.TestedByNot) and not negated else test
         if not negated:
             return ast.BoolOp(inner.op, [self._operand(value) for value in inner.values])
         opposite: ast.boolop = ast.And() if isinstance(inner.op, ast.Or) else ast.Or()
