@@ -394,7 +394,7 @@ def test_a_file_is_compiled_once_and_what_does_not_compile_is_a_comment(
         torch.compile(scaled, backend="eager")(torch.ones(3))
     (path,) = full_code_files(tmp_path / "other")
     assert "# def scaled(:" in path.read_text(encoding="utf-8")
-    assert "does not compile here" in ast.unparse(functions_of(path)["scaled"])
+    assert "does not compile here" in unparse(functions_of(path)["scaled"])
     assert "__guard_0_for_scaled" in functions_of(path)
 
 

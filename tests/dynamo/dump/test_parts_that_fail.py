@@ -38,8 +38,9 @@ def program(x: Any, number: int) -> Any:
     return y.cos()
 
 
+REPORTS_GUARDS = hasattr(torch._logging._internal, "trace_structured")
 REPORTS_PHASES = hasattr(torch._dynamo.utils, "get_chromium_event_logger")
-"""Whether the trace of this PyTorch has them."""
+"""Whether this PyTorch has a trace, and the trace has them."""
 
 
 def dumped(folder: Path) -> Dict[str, Any]:
@@ -58,6 +59,9 @@ def dumped(folder: Path) -> Dict[str, Any]:
 def test_a_part_that_fails_costs_itself_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, function: str
 ) -> None:
+    if function == "compilations.guards_of" and not REPORTS_GUARDS:
+        pytest.skip("this PyTorch reports no guards")
+
     def broken(*arguments: object) -> object:
         raise KeyError("planted")
 

@@ -123,7 +123,7 @@ def test_a_method_on_the_stack_of_a_break_has_its_name_in_the_program(tmp_path: 
             compiled(torch.randn(3), Tracker())
     assert prepared.session is not None
     run = run_of(prepared.session)
-    if not run.recompiles:
+    if not run.recompiles or run.recompiles[0].cause.startswith("number"):
         pytest.skip("this PyTorch does not guard the method")
     assert all("tracker.seen.append" in each.failed[0].words for each in run.recompiles)
     assert any("tracker.seen.append" in each.text for each in run.findings)

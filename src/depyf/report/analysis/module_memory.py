@@ -13,7 +13,8 @@ from depyf.report.model.memory import HeldTensor
 
 _CALL = re_compile(r" *def call\((?:self, )?args\):")
 _SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
-_EMPTY = re_compile(rf"(\w+) = (?:torch\.)?empty_strided\w*\({_SHAPE}, {_SHAPE}, .*?(torch\.(?!device)\w+)")
+_EMPTY = re_compile(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
+"""An allocation. PyTorch 2.2 writes ``empty``, without strides, for those that are contiguous."""
 _VIEW = re_compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
 _ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d+)\]$")
 _RESULT = re_compile(r"(buf\w*) = [\w.]+\(")

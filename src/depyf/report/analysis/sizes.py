@@ -47,8 +47,9 @@ def bytes_of_type(text: str, symbols: Mapping[str, int]) -> Optional[int]:
     return extent(match[3], match[4], symbols) * max(1, int(match[2]) // 8)
 
 
-def bytes_of_strided(sizes: str, strides: str, dtype: str, symbols: Mapping[str, int]) -> int:
-    """Return the size of the memory that ``empty_strided`` allocates. Raises ``UnknownSizeError``."""
+def bytes_of_strided(sizes: str, strides: Optional[str], dtype: str, symbols: Mapping[str, int]) -> int:
+    """Return the number of bytes that ``empty_strided`` allocates, or ``empty`` (no ``strides``). Raises
+    ``UnknownSizeError``."""
     match = _BITS.match(dtype)
     return extent(sizes, strides, symbols) * (1 if match is None else max(1, int(match[1]) // 8))
 
