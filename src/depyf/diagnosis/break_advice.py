@@ -8,7 +8,7 @@ import re
 from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis import breaks_of_ddp
-from depyf.diagnosis.compile_errors import advice_for_error, failed_operation
+from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.lazy_pattern import re_compile
 from depyf.messages import listed
@@ -70,7 +70,6 @@ _ABOUT_A_FUNCTION = re_compile(
     r"Failed to trace builtin operator|attempted to trace numpy"
 )
 _METHOD = re_compile(r"method `(\w+)` of class `([\w.]+)`")
-_REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 _FUNCTION = re_compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
 _OWN_ERROR = re_compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
 """The exception of the program's own code that Dynamo met, as torch reports it."""
@@ -185,7 +184,7 @@ def _function_in(explanation: str) -> str:
     method = _METHOD.search(explanation)
     if method is not None:
         return f"{method.group(2)}.{method.group(1)}"
-    found = _REPR.search(explanation) or _FUNCTION.search(explanation)
+    found = NAME_IN_REPR.search(explanation) or _FUNCTION.search(explanation)
     return "" if found is None or found.group(1).startswith(_OF_TORCHS) else found.group(1)
 
 

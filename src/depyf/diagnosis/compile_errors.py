@@ -21,7 +21,8 @@ _FAKE_CALL = re_compile(
 """Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as
 the text may be of anybody's log."""
 _SIZE = re_compile(r"\bsize=(\([^()]*\))")
-_NAME = re_compile(r"<(?:[a-z-]+ )+([\w.<>]+?)(?: of | at 0x|>$)")
+NAME_IN_REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+"""The name of a function or method in its representation."""
 _REPR = re_compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
 _BACKEND = re_compile(r"backend='([^']+)' raised:")
 _INDUCTOR = re_compile(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
@@ -49,7 +50,7 @@ def failed_operation(reason: str) -> Optional[FailedOperation]:
     found = _FAKE_CALL.search(reason)
     if found is None:
         return None
-    name = _NAME.match(found["operation"])
+    name = NAME_IN_REPR.match(found["operation"])
     error, shown = found["error"].strip(), _REPR.match(found["error"].strip())
     if shown is not None:
         error = f"{shown.group(1)}: {shown.group(3)}"

@@ -1,4 +1,4 @@
-"""Why CUDA graphs are recorded again, told by PyTorch's own tree of recordings. There is no GPU: a stub records."""
+"""Why CUDA graphs are recorded again, as PyTorch's own tree of recordings reports. There is no GPU: a stub records."""
 
 from __future__ import annotations
 

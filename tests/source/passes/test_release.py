@@ -54,6 +54,8 @@ NOTICED = [
     ("t = a()\nb(t)\nreturn c[0]", ["t = a()", "b(t)", "del t", "return c[0]"]),
     ("t = a()\nb(t)\nd()\nreturn c", ["t = a()", "b(t)", "del t", "d()", "return c"]),
     ("t = a()\nb(t)", ["t = a()", "b(t)"]),
+    ("del x", ["del x"]),
+    ("a(t)\ndel x", ["a(t)", "del t", "del x"]),
 ]
 
 

@@ -86,9 +86,12 @@ class Fallbacks:
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
             reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these is no reason
+        receivers = list(self._receivers())
+        if not receivers:
+            return
         stack = users_stack("".join(traceback.format_exception(type(error), error, error.__traceback__)), is_library)
-        for session in self._receivers():
-            compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
+        compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
+        for session in receivers:
             session.add(_record(session, code, cause, reason, compile_id, stack, limit, frame_locals))
 
     @safely("noting that Dynamo continues after a graph break")

@@ -70,7 +70,7 @@ class OnlyMatching:
         names = (name, qualified, qualified.rpartition(".")[2], file, f"{file}:{name}", f"{file}:{qualified}")
         matches = any(fnmatchcase(each, pattern) for each in names for pattern in self._wanted)
         self._matched |= matches
-        if not matches:
+        if not self._matched:
             self._others[f"{file}:{qualified}"] = None
         return matches
 

@@ -49,7 +49,7 @@ def release(
     only a call, becomes a separate statement where one of ``names`` dies with it, and values that an exception leaves
     in them are dropped where it is suppressed. ``noticed``: only where an operation follows."""
     released = _Release(names, thorough=thorough, noticed=noticed).block(statements, set())[0]
-    while noticed and isinstance(released[-1], ast.Delete):
+    while noticed and len(released) > 1 and _deletes_only(released[-1], names):
         released.pop()
     return released
 
@@ -307,6 +307,10 @@ def deletion(names: AbstractSet[str]) -> ast.Delete:
 def emptying(names: AbstractSet[str]) -> ast.stmt:
     """Return the statement that sets ``names``, which may be unbound, to ``None``."""
     return ast.Assign([ast.Name(name, ast.Store()) for name in sorted(names)], ast.Constant(None))
+
+
+def _deletes_only(node: ast.stmt, names: AbstractSet[str]) -> bool:
+    return isinstance(node, ast.Delete) and all(getattr(each, "id", None) in names for each in node.targets)
 
 
 def _only_returns(node: ast.stmt) -> bool:
