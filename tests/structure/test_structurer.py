@@ -261,6 +261,66 @@ def test_except_in_finally_is_one_statement() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "finally_"),
+    [
+        pytest.param(
+            """
+            top:            for i in x -> start, out
+            start:          -> body
+            body in h:      f(); -> out
+            h under h:      except E -> match, other
+            match under h:  BIND h; if p -> one, two
+            one under h:    POP h; -> again
+            two under h:    POP h; -> behind
+            other under h:  reraise h
+            again:          g(); -> top
+            behind:         k(); -> out
+            out:            return z
+            """,
+            [],
+            id="except",
+        ),
+        pytest.param(
+            """
+            top:            for i in x -> start, out
+            start:          ENTER m as y; -> body
+            body in h:      if p -> one, two
+            one:            EXIT start; -> again
+            two:            EXIT start; -> behind
+            h under h:      swallowed -> yes, no
+            yes under h:    BIND h; POP h; -> behind
+            no under h:     reraise h
+            again:          g(); -> top
+            behind:         k(); -> out
+            out:            return z
+            """,
+            [],
+            id="with",
+        ),
+        pytest.param(
+            """
+            top:            for i in x -> start, out
+            start:          -> body
+            body in h:      if p -> one, two
+            one leaves h:   -> again
+            two leaves h:   -> behind
+            h under h:      f(); reraise h
+            again:          g(); -> top
+            behind:         k(); -> out
+            out:            return z
+            """,
+            ["h"],
+            id="finally",
+        ),
+    ],
+)
+def test_code_behind_the_end_of_a_region_is_never_written_inside_of_it(text: str, finally_: Sequence[str]) -> None:
+    """``if p: g(); continue`` would be: ``g()`` with the exception still handled, the manager open, or guarded."""
+    with pytest.raises(Unstructured, match="is behind the end of the enclosing region"):
+        structured(text, finally_)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         pytest.param(

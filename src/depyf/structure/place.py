@@ -11,7 +11,8 @@ from depyf.quick_dataclass import dataclass
 @dataclass(frozen=True)
 class Place:
     """The position of statements under construction: the node after them, the targets of ``break`` and ``continue``,
-    the open regions and handlers. ``left_by``: the offset of the POP_EXC of the jump that exits a handler."""
+    the open regions and handlers. ``left``: control has left a region or handler whose statement is not complete.
+    ``left_by``: the offset of the POP_EXC of the jump that exits a handler."""
 
     follow: Optional[int] = None
     continues: Optional[int] = None
@@ -19,6 +20,7 @@ class Place:
     regions: Tuple[Region, ...] = ()
     handlers: Tuple[int, ...] = ()
     finalizer: Optional[int] = None
+    left: bool = False
     left_by: Optional[int] = None
 
     def known(self, target: Optional[int]) -> bool:

@@ -53,9 +53,11 @@ class Structurer(ABC):
 
     def check_place(self, node: Node, place: Place) -> None:
         """Check that ``node`` does not move into a region that does not guard it, or into a handler it does not run
-        under. Raises ``Unstructured``."""
+        under: also not behind the mark that ends it. Raises ``Unstructured``."""
         if node.silent:
             return
+        if place.left:
+            raise Unstructured(f"node {node.id} (offset {node.offset}) is behind the end of the enclosing region")
         guards = self.shape.chain(node.region)
         for region in place.regions:
             if region not in guards and not self.shape.exits_region(node.id, region):
@@ -67,17 +69,17 @@ class Structurer(ABC):
     def statements(self, node: Node, place: Place, result: List[ast.stmt]) -> Place:
         """Write the statements of ``node``; return the place after them, since marks end regions."""
         for region in node.leaves:
-            place = replace(place, regions=tuple(other for other in place.regions if other != region))
+            place = replace(place, regions=tuple(other for other in place.regions if other != region), left=True)
         for statement in node.statements:
             if isinstance(statement, ast.stmt):
                 result.append(statement)
             elif isinstance(statement, WithExit):
                 left = self.shape.with_region.get(statement.origin)
-                place = replace(place, regions=tuple(other for other in place.regions if other != left))
+                place = replace(place, regions=tuple(other for other in place.regions if other != left), left=True)
             elif isinstance(statement, PopException):
                 left_handler = statement.handler
                 handlers = tuple(other for other in place.handlers if other != left_handler)
-                place = replace(place, handlers=handlers, left_by=statement.offset)
+                place = replace(place, handlers=handlers, left=True, left_by=statement.offset)
             elif isinstance(statement, Accumulate):
                 add = AccumulateStatement()
                 add.kind, add.key, add.element = statement.kind, statement.key, statement.element
