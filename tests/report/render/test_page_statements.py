@@ -691,43 +691,6 @@ def test_everything_is_found(chromium: Any, pages: Dict[str, Path]) -> None:
         assert page.evaluate("window.pwned") is None
 
 
-TRANSFORMED = """\
-def __transformed_code_0_for_f(x):
-    is_profiler_enabled = __import_torch_dot_autograd_dot_profiler._is_profiler_enabled
-    __temp_0 = __import_torch_dot__dynamo_dot_utils
-    tmp_1 = None
-    if is_profiler_enabled:
-        tmp_1 = __temp_0.record_pregraph_bytecode_enter()
-    if tmp_1 is not None:
-        __temp_0.record_pregraph_bytecode_exit(tmp_1)
-    y = __compiled_fn_2(x)[0]
-    other = None
-    if other:
-        return y
-"""
-
-
-def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Path) -> None:
-    run, text_of = model_run()
-    transformed = next(each.id for each in run.artifacts if each.kind == "transformed")
-    path = tmp_path / "index.html"
-    texts = {transformed: TRANSFORMED}
-    path.write_text(render_page(run, lambda each: texts.get(each.id) or text_of(each)), encoding="utf-8")
-    for address, pane in ((f"#stages/{transformed}", "stage-text"), (f"#source/f0?stage={transformed}", "stage-code")):
-        with opened(chromium, path, address) as page:
-            dimmed = page.eval_on_selector_all(f"#{pane} .line.bookkeeping", "all => all.map(e => +e.dataset.line)")
-            assert dimmed == [2, 3, 4, 5, 6, 7, 8]
-            assert not page.is_visible(f"#{pane}-L2")
-            assert page.is_visible(f"#{pane}-L9")
-            page.click(f"#{pane}-L2 + .remarks >> text=not of your program (7 lines)")
-            assert page.is_visible(f"#{pane}-L2")
-            page.click(f"#{pane}-L2 + .remarks button")
-            page.focus(f"#{pane}")
-            page.keyboard.press("Home")
-            page.keyboard.press("ArrowDown")
-            assert page.is_visible(f"#{pane}-L2")
-
-
 def test_panes_beside_the_source_name_files_briefly(chromium: Any, model: Path) -> None:
     with opened(chromium, model, "#source/f0") as page:
         comment = page.locator("#stage-code .line .text[title^='# File: ']").first

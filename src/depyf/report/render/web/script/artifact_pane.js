@@ -72,10 +72,12 @@ class ArtifactPane {
       this.open_.href = address("stages", [artifact.id], {}, this.run);
       this.open_.setAttribute("aria-label", `Open ${stageName(artifact)} ${artifact.compile_id || ""} under Stages`);
       const text = this.run.text(artifact);
-      Object.assign(this.code.hooks, bookkeepingHooks(bookkeepingIn(artifact, text)), { tint: coloursIn(this.run, artifact, this.view.target.source), short: artifact.kind === "graph" ? shortComment : null, inputs: this.run.inputsOf(artifact) });
+      const graph = artifact.kind === "graph";
+      const folded = (graph ? foldParameters : foldProfiler)(artifact, text);
+      Object.assign(this.code.hooks, folded, { tint: coloursIn(this.run, artifact, this.view.target.source), short: graph ? shortComment : null, inputs: this.run.inputsOf(artifact) });
       this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
-      this.begin = artifact.kind === "graph" ? firstOperation(text) : 1;
+      this.begin = graph ? firstOperation(text) : 1;
       if (this.begin > 1) first.push(this.begin);
       if (first.length) this.code.reveal(first.reduce((one, other) => Math.min(one, other)), "top"); // not imports and parameters above it
     }
@@ -130,7 +132,7 @@ class ArtifactPane {
 
   tellHits() {
     const many = this.blocks ? this.blocks.length : 0;
-    fill(this.hits, !this.view.selection ? "" : many === 0 ? "not in it" : this.shownHit >= 0 ? `${this.shownHit + 1} of ${many}` : count(many, "place"));
+    fill(this.hits, !this.view.selection ? "" : many === 0 ? "not in it" : (this.shownHit >= 0 ? `${this.shownHit + 1} of ${many}` : count(many, "place")) + (this.blocks.every((line) => this.code.isFolded(line)) ? ", folded" : ""));
   }
 
   tellWhere() {

@@ -1,4 +1,5 @@
-// Lines of transformed code that Dynamo adds around graphs for PyTorch's profiler: they are dimmed, the rest stands out.
+// Lines that are not of the program: what Dynamo adds to transformed code for PyTorch's profiler, and the names that a graph
+// gives to its parameters. They are folded, so that the rest stands out.
 
 const OF_PROFILER = /_is_profiler_enabled|\brecord_pregraph_bytecode_(?:enter|exit)\b/;
 
@@ -20,19 +21,29 @@ function bookkeepingIn(artifact, text) {
   return found;
 }
 
-// What a pane of code says of them: their class, by which they are folded, and a remark with a button in their place.
-function bookkeepingHooks(lines) {
+// The numbers of a graph's lines that give a parameter or buffer another name: with short names both are the same.
+function parametersIn(artifact, text) {
+  const found = new Set();
+  if (artifact.kind !== "graph" || !/_(?:parameters|buffers)_/.test(text)) return found;
+  text.split("\n").forEach((line, at) => {
+    const [, input] = /^\s*\w+ = (\w+)$/.exec(line) || [];
+    if (input && shortName(input) !== input) found.add(at + 1);
+  });
+  return found;
+}
+
+// What a pane of code needs to fold lines: which, and a remark with a button in their place.
+function folding(lines, what) {
   const first = Math.min(...lines);
-  const unfold = (event) => {
-    const open = event.target.closest(".code").classList.toggle("unfolded");
-    event.target.setAttribute("aria-expanded", String(open));
-  };
   return {
-    classes: (line) => (lines.has(line) ? "bookkeeping" : ""),
-    remark: (line) => (line === first ? el("div", { class: "remarks", role: "presentation" }, el("button", { type: "button", class: "link", "aria-expanded": "false", onclick: unfold },
-      `For PyTorch's profiler, not of your program (${count(lines.size, "line")})`)) : null),
+    folds: (line) => lines.has(line),
+    remark: (line) => (line === first ? el("div", { class: "remarks", role: "presentation" }, el("button", { type: "button", class: "link", "data-fold": "", "aria-expanded": "false" },
+      `${what} (${count(lines.size, "line")})`)) : null),
   };
 }
+
+const foldProfiler = (artifact, text) => folding(bookkeepingIn(artifact, text), "For PyTorch's profiler, not of your program");
+const foldParameters = (artifact, text) => folding(parametersIn(artifact, text), "Names of parameters");
 
 // The text of a graph's line as a pane beside the source shows it: of a comment that names a file, the name and the code.
 function shortComment(text) {

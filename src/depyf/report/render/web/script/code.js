@@ -4,8 +4,8 @@
 const PIECE = 80;
 
 class CodePane {
-  // ``hooks``: choose(line), classes(line), tint(line), gutter(line), remark(line), numbered(line), each optional; lines count
-  // from 1.
+  // ``hooks``: choose(line), classes(line), tint(line), gutter(line), remark(line), numbered(line), folds(line), each optional;
+  // lines count from 1.
   constructor(id, label, hooks) {
     this.id = id;
     this.hooks = hooks || {};
@@ -43,7 +43,7 @@ class CodePane {
     for (let at = 0; at < this.lines.length; at += PIECE) {
       const lines = this.lines.slice(at, at + PIECE);
       const piece = el("div", { class: "piece raw", role: "presentation" }, lines.join("\n"));
-      piece.style.setProperty("--lines", String(lines.length));
+      piece.style.setProperty("--lines", String(lines.filter((_, index) => !this.isFolded(at + index + 1)).length));
       piece.at = at;
       this.pieces.push(piece);
       this.inner.append(piece);
@@ -68,13 +68,13 @@ class CodePane {
   }
 
   line(number) {
-    const { classes, gutter, numbered, short, inputs, tint } = this.hooks;
+    const { classes, gutter, numbered, short, inputs, tint, folds } = this.hooks;
     const whole = this.lines[number - 1];
     const text = short ? short(whole) : whole;
     const parts = highlighted(text, number - 1, this.language, this.regions);
     const node = el(
       "div",
-      { class: `line ${classes ? classes(number) : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
+      { class: `line ${classes ? classes(number) : ""}${folds && folds(number) ? " bookkeeping" : ""}`, id: `${this.id}-L${number}`, role: "option", "data-line": number, "aria-selected": "false" },
       el("span", { class: "no", "aria-hidden": "true" }, numbered ? numbered(number) : number),
       gutter ? gutter(number) : null,
       el("span", { class: "text", title: text === whole ? null : whole.trim() }, text === "" ? el("br") : short ? withShortNames(parts, inputs) : parts)
@@ -100,6 +100,15 @@ class CodePane {
 
   has(number) {
     return number >= 1 && number <= this.lines.length;
+  }
+
+  isFolded(number) {
+    return !!this.hooks.folds && this.hooks.folds(number) && !this.node.classList.contains("unfolded");
+  }
+
+  unfold(open) {
+    this.node.classList.toggle("unfolded", open);
+    for (const button of this.node.querySelectorAll("[data-fold]")) button.setAttribute("aria-expanded", String(open));
   }
 
   find(number) {
@@ -132,6 +141,7 @@ class CodePane {
       const node = each && this.find(each);
       if (node) this.paint(node, each);
     }
+    if (this.isFolded(this.cursor)) this.unfold(true);
     this.reveal(this.cursor);
     this.node.setAttribute("aria-activedescendant", `${this.id}-L${this.cursor}`);
   }
@@ -142,7 +152,6 @@ class CodePane {
     const piece = this.pieces[Math.floor((number - 1) / PIECE)];
     this.build(piece);
     const node = this.find(number);
-    if (node.classList.contains("bookkeeping")) this.node.classList.add("unfolded");
     const box = this.node.getBoundingClientRect();
     const line = node.getBoundingClientRect();
     const outside = line.top < box.top + 20 || line.bottom > box.bottom - 20;
@@ -152,6 +161,7 @@ class CodePane {
   }
 
   clicked(event) {
+    if (event.target.closest("[data-fold]")) return this.unfold(!this.node.classList.contains("unfolded"));
     const line = event.target.closest("[data-line]");
     if (!line || String(getSelection())) return; // who marks text wants to copy it
     this.choose(Number(line.dataset.line));
@@ -166,6 +176,7 @@ class CodePane {
     const page = Math.max(1, Math.floor(this.node.clientHeight / 20) - 2);
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if ((event.key === "Enter" || event.key === " ") && event.target.closest("a, button")) return; // of a remark
     if (event.key in steps) this.moveTo((this.cursor || 0) + steps[event.key]);
     else if (event.key === "Home") this.moveTo(1);
     else if (event.key === "End") this.moveTo(this.lines.length);
