@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from typing import Any, List
 
 import pytest
 import random_programs
@@ -21,6 +21,7 @@ FLOOR = 0.8
 """The share of programs that must come back proved. They nest expressions as nobody writes them."""
 
 REGRESSIONS = Path(__file__).resolve().parent / "regressions"
+SUPPORT = Path(__file__).resolve().parent.parent / "support"
 TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "fuzz" / "run_random_programs.py"
 
 
@@ -67,8 +68,9 @@ def test_what_was_wrong_once_is_right(file: Path) -> None:
 
 
 def test_a_wrong_answer_is_found_shrunk_and_stored(tmp_path: Path) -> None:
-    """With a decompiler that writes ``or`` for ``and`` and says it is proved."""
-    planted = tmp_path / "planted.py"
+    """With a decompiler that writes ``or`` for ``and`` and says it is proved. How far a program shrinks depends on the
+    release of hypothesis, so it is compared with those that failed before."""
+    planted, failed = tmp_path / "planted.py", tmp_path / "failed.txt"
     planted.write_text(
         "import runpy, sys\n"
         "from dataclasses import replace\n"
@@ -78,6 +80,17 @@ def test_a_wrong_answer_is_found_shrunk_and_stored(tmp_path: Path) -> None:
         "    answer = right(code, **options)\n"
         "    return replace(answer, source=answer.source.replace(' and ', ' or '))\n"
         "real.decompile_code = wrong\n"
+        f"sys.path.insert(0, {str(SUPPORT)!r})\n"
+        "import random_checks\n"
+        "check = random_checks.CHECKS['programs']\n"
+        "def listed(rng):\n"
+        "    try:\n"
+        "        return check(rng)\n"
+        "    except random_checks.Difference as difference:\n"
+        f"        with open({str(failed)!r}, 'a') as file:\n"
+        "            print(len(difference.program.splitlines()), file=file)\n"
+        "        raise\n"
+        "random_checks.CHECKS['programs'] = listed\n"
         f"sys.argv[0] = {str(TOOL)!r}\n"
         f"runpy.run_path({str(TOOL)!r}, run_name='__main__')\n"
     )
@@ -87,7 +100,8 @@ def test_a_wrong_answer_is_found_shrunk_and_stored(tmp_path: Path) -> None:
     (stored,) = (tmp_path / "stored").iterdir()
     text = stored.read_text()
     assert " and " in text
-    assert len(text.splitlines()) <= 15, text
+    sizes = [int(line) for line in failed.read_text().split()]
+    assert len(text.splitlines()) < sizes[0], (sizes, text)
 
 
 def test_the_oracle_notices_a_changed_program() -> None:
@@ -100,7 +114,8 @@ def test_the_oracle_notices_a_changed_program() -> None:
 
 
 def test_the_oracle_of_any_syntax_notices_a_changed_program() -> None:
-    noticed = 0
+    """What does not compile, as with two parameters of one name, is left out."""
+    noticed = programs = 0
     for number in range(60):
         source = random_syntax.program(random.Random(number))
         changed = re.sub(r"\b([pq])\b(?!=)", lambda found: "qp"["pq".index(found.group())], source)
@@ -108,13 +123,20 @@ def test_the_oracle_of_any_syntax_notices_a_changed_program() -> None:
             codes = code_of_program(source), code_of_program(changed)
         except SyntaxError:
             continue
+        programs += 1
         noticed += any(random_syntax.run(codes[0], seed) != random_syntax.run(codes[1], seed) for seed in SEEDS)
-    assert noticed >= 20
+    assert programs >= 30
+    assert noticed >= 0.4 * programs
 
 
 @pytest.mark.parametrize("support", [random_programs, random_syntax])
-def test_runs_are_reproducible_and_differ_between_seeds(support: object) -> None:
-    text = program(5) if support is random_programs else random_syntax.program(random.Random(5))
-    code = code_of_program(text)
-    assert [support.run(code, seed) for seed in SEEDS] == [support.run(code, seed) for seed in SEEDS]  # type: ignore
-    assert len({repr(support.run(code, seed)) for seed in SEEDS}) > 1  # type: ignore
+def test_runs_are_reproducible_and_differ_between_seeds(support: Any) -> None:
+    """A program may end before it asks for anything random: which one, depends on the Python."""
+    different = 0
+    for number in range(5, 10):
+        text = program(number) if support is random_programs else random_syntax.program(random.Random(number))
+        code = code_of_program(text)
+        runs = [support.run(code, seed) for seed in SEEDS]
+        assert runs == [support.run(code, seed) for seed in SEEDS]
+        different += len(set(map(repr, runs))) > 1
+    assert different >= 2
