@@ -44,6 +44,7 @@ LAYERS: List[Tuple[str, ...]] = [
         "own_package",
         "regular_files",
         "stored_text",
+        "user_code",
         "visible",
         "without_warnings",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from depyf.torch_trace.tracebacks import condensed, innermost, users_stack
+from depyf.torch_trace.tracebacks import condensed, users_stack
 
 TORCH = "/env/lib/python3.11/site-packages/torch"
 OF_TORCH = f"""Traceback (most recent call last):
@@ -42,10 +42,6 @@ BACKEND = ("/home/me/train.py", 5, "my_backend")
 LOWERING = ("/home/me/train.py", 16, "lowering")
 
 
-def is_library(path: str) -> bool:
-    return "/site-packages/" in path
-
-
 def test_the_stack_of_an_error_is_the_users() -> None:
     for text, stack in (
         (OF_TORCH + USER_CODE, (STEP, LINEAR)),
@@ -57,14 +53,8 @@ def test_the_stack_of_an_error_is_the_users() -> None:
         (RAISED_BELOW + "While executing %sin\nOriginal traceback:\n" + FOUND_FROM[14:], (LOWERING,)),
         ("", ()),
     ):
-        assert users_stack(text, is_library) == stack
-        assert users_stack(condensed(text), is_library) == stack
-
-
-def test_the_innermost_frame_is_the_users_own() -> None:
-    assert innermost([STEP, LINEAR], is_library) == STEP[:2]
-    assert innermost([LINEAR], is_library) == LINEAR[:2]
-    assert innermost([], is_library) is None
+        assert users_stack(text) == stack
+        assert users_stack(condensed(text)) == stack
 
 
 def test_what_a_session_keeps_of_an_error_has_no_frames_of_torch_but_the_last() -> None:

@@ -60,7 +60,7 @@ def summary(happened: Sequence[Happening], *, compiled: bool) -> Iterator[str]:
     yield "depyf watched: " + ", ".join(numbers)
     groups: Dict[Tuple[object, ...], List[Happening]] = {}  # by what one advice is for
     for each in happened:
-        groups.setdefault((each.kind, each.function, each.place, each.cause), []).append(each)
+        groups.setdefault((each.kind, each.function, each.place, each.cause, each.advice), []).append(each)
     for alike in sorted(groups.values(), key=len, reverse=True)[:5]:
         kind, function, place, advice = alike[0].kind, alike[0].function, alike[0].place, alike[0].advice
         where = "" if place is None else f", {shortened(place[0])}:{place[1]}"

@@ -9,6 +9,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import METRICS, Event
+from depyf.user_code import innermost_line
 
 SKIPPED = "cudagraph_skip"
 """The name of depyf's event for what torch only logs while a program runs; its payload is the message."""
@@ -61,9 +62,8 @@ def rerecords(events: Sequence[Event]) -> List[Rerecord]:
 
 
 def _place(stack: str) -> Optional[Tuple[str, int]]:
-    """Return the innermost frame of a stack in a text."""
-    frames = _FRAME.findall(stack)
-    return (frames[-1][0], int(frames[-1][1])) if frames else None
+    """Return the innermost line of the user's own of a stack in a text."""
+    return innermost_line([(path, int(line), "") for path, line in _FRAME.findall(stack)])
 
 
 def skips(events: Sequence[Event]) -> List[Skip]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Tuple
 
 from depyf.lazy_pattern import re_compile
+from depyf.user_code import is_library
 
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""
@@ -29,11 +30,11 @@ def code_of(traceback: str) -> Dict[Frame, str]:
     return {(name, int(line), function or ""): code.strip() for name, line, function, code in found}
 
 
-def users_stack(traceback: str, is_library: Callable[[str], bool]) -> Tuple[Frame, ...]:
+def users_stack(traceback: str) -> Tuple[Frame, ...]:
     """Return the frames of the program in the traceback of a compilation's error, the outermost first: the stack of the
     operation that was compiled, as torch appends it to its message, with the frames of libraries in it; and behind it
     the frames of the program's own code that raised the error while it compiled (a backend, a lowering, a fake
-    implementation of an operator). ``is_library`` says of a path whether it is installed.
+    implementation of an operator).
     """
     before, compiled = _in_parts(traceback)
     own: List[Frame] = []
@@ -47,12 +48,6 @@ def users_stack(traceback: str, is_library: Callable[[str], bool]) -> Tuple[Fram
     if compiled:
         return (*compiled, *(frame for frame in raised if frame not in compiled))
     return tuple(own)
-
-
-def innermost(stack: Sequence[Frame], is_library: Callable[[str], bool]) -> Optional[Tuple[str, int]]:
-    """Return file and line of the innermost frame of the program in a stack; of the innermost one if none is."""
-    frames = [frame for frame in stack if not is_library(frame[0])] or list(stack)
-    return frames[-1][:2] if frames else None
 
 
 def condensed(traceback: str) -> str:

@@ -7,7 +7,6 @@ from typing import Optional
 
 from depyf.report.analysis.findings import findings_of
 from depyf.report.analysis.in_parts import Parts
-from depyf.report.analysis.sources import is_library
 from depyf.report.model import headline
 from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import (
@@ -202,13 +201,6 @@ def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
     (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), LIBRARY)), Parts())
     assert found.place == (0, 3)
     assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
-
-
-def test_frames_of_depyf_and_of_dumped_code_are_not_the_programs_own() -> None:
-    for path in (headline.__file__, "/tmp/dump/__transformed_code_1_for_forward.py", "/d/__compiled_fn_1.kernel_0.py"):
-        assert is_library(str(path)), path
-    assert not is_library("/home/me/train.py")
-    assert not is_library("/home/me/transformed_code.py")
 
 
 def test_recompilations_of_two_causes_have_two_titles() -> None:

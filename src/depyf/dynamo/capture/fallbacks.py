@@ -31,11 +31,11 @@ from depyf.lazy_pattern import re_compile
 from depyf.messages import describe
 from depyf.own_package import FOLDER
 from depyf.report.analysis.compilation_events import error_stack
-from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.tracebacks import Frame, innermost, users_stack
+from depyf.torch_trace.tracebacks import Frame, users_stack
+from depyf.user_code import innermost_line
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re_compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
@@ -89,7 +89,7 @@ class Fallbacks:
         receivers = list(self._receivers())
         if not receivers:
             return
-        stack = users_stack("".join(traceback.format_exception(type(error), error, error.__traceback__)), is_library)
+        stack = users_stack("".join(traceback.format_exception(type(error), error, error.__traceback__)))
         compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
         for session in receivers:
             session.add(_record(session, code, cause, reason, compile_id, stack, limit, frame_locals))
@@ -148,7 +148,7 @@ def _record(
         qualified_name=shown_name(code, frame_locals or {}),
         filename=code.co_filename,
         first_line=code.co_firstlineno,
-        place=innermost(stack, is_library),
+        place=innermost_line(stack),
         limit=None if limit is None else (limit, torch_settings.dynamo_setting(limit)),
         original_code=weakref.ref(code),
         stack=stack,
@@ -216,7 +216,7 @@ def _from_metrics(compile_id: Optional[str], metrics: Mapping[str, Any], stack: 
         qualified_name=str(metrics["co_name"]),
         filename=str(metrics.get("co_filename")),
         first_line=int(metrics.get("co_firstlineno") or 0),
-        place=innermost(stack, is_library),
+        place=innermost_line(stack),
         limit=None,
         original_code=None,
         stack=stack,

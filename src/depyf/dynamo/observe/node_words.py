@@ -14,8 +14,8 @@ from depyf.diagnosis.guard_sources import module_path
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
-from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.tracebacks import code_of, frames_of
+from depyf.user_code import innermost_frame, is_library
 
 if TYPE_CHECKING:
     import torch
@@ -44,10 +44,9 @@ def _line_in(stack: object) -> Optional[Line]:
     """Return the innermost line of the user's own in a stack."""
     if not isinstance(stack, str):
         return None
-    frames = frames_of(stack)
-    if not frames:
+    frame = innermost_frame(frames_of(stack))
+    if frame is None:
         return None
-    frame = next((each for each in reversed(frames) if not is_library(each[0])), frames[-1])
     code = code_of(stack).get(frame, "")
     return Line(frame[0], frame[1], code.partition(", code: ")[2] or code)
 

@@ -23,7 +23,7 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.own_package import is_own
-from depyf.report.analysis.sources import is_library
+from depyf.user_code import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 _CALLS = (private_names.COMPILE_WRAPPER.name, private_names.FN.name)

@@ -28,11 +28,11 @@ from depyf.dynamo.questions.why import line_that_guards
 from depyf.dynamo.store.names import StableNames
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.compilation_events import GRAPHS
-from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.recompiles import failed_guards
-from depyf.torch_trace.tracebacks import Frame, innermost
+from depyf.torch_trace.tracebacks import Frame
+from depyf.user_code import innermost_line, is_library
 
 _NOTHING_TO_COMPILE = re_compile("No ops traced|no content in function call")
 """Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns: in errors of PyTorch
@@ -136,7 +136,7 @@ class Watch(HookedContext[object]):
         place = record.place or (record.filename, record.first_line)
         advice = advice_for_fallback(record.cause.value, record.reason)
         stack = whole_stack(*(record.stack or ((*place, record.function),)))
-        place = innermost(stack, is_library) or place
+        place = innermost_line(stack) or place
         cause = (record.cause.value,)
         self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 
@@ -207,7 +207,7 @@ def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = Non
 def _graph_break(event: Event) -> Happening:
     report = break_report(event)
     place = None if report.filename is None or report.line is None else (report.filename, report.line)
-    place = innermost(report.stack, is_library) or place
+    place = innermost_line(report.stack) or place
     advice = advice_for_break(report.title, report.explanation, report.hints, report.stack)
     function = report.stack[-1][2] if report.stack else ""
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
@@ -227,15 +227,14 @@ def _recompile(event: Event) -> Optional[Happening]:
     by_subject = {each.subject or each.words: each for each in reversed(explanations)}
     phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
     words = "; ".join(dict.fromkeys(phrases))
-    place = innermost(guards[0].stack, is_library)
-    if code is not None:
-        place = (
-            with_whole_path(place, code.co_filename)
-            or line_that_guards(code, explanations[0].subject)
-            or (code.co_filename, code.co_firstlineno)
-        )
-    function = "" if code is None else short_name_now(code)
-    stack = whole_stack(*guards[0].stack) if place is None else whole_stack((*place, function))
+    place = innermost_line(guards[0].stack)
+    if code is None:
+        function, stack = "", whole_stack(*guards[0].stack)
+    else:
+        function, start = short_name_now(code), (code.co_filename, code.co_firstlineno)
+        place = with_whole_path(place, code.co_filename) or line_that_guards(code, explanations[0].subject) or start
+        stack = whole_stack((*place, function))
+        place = innermost_line((*stack[:-1], (*start, function), stack[-1]))
     return Happening(RECOMPILE, event.compile_id, function, place, words, explanations[0].advice, (), stack)
 
 

@@ -19,8 +19,8 @@ from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
-from depyf.report.analysis.sources import is_library
 from depyf.torch_trace.tracebacks import Frame, frames_of
+from depyf.user_code import innermost_frame
 
 if TYPE_CHECKING:
     import torch
@@ -211,9 +211,7 @@ def _as_traceback(frame: Frame) -> str:
 
 def user_stack(node: torch.fx.Node) -> Optional[Frame]:
     """Return the innermost frame of the user's own in a node's stack, else the innermost, ``None`` without a stack."""
-    frames = frames_of(str(node.meta.get("stack_trace") or ""))
-    own = [frame for frame in frames if not is_library(frame[0])]
-    return (own or frames)[-1] if frames else None
+    return innermost_frame(frames_of(str(node.meta.get("stack_trace") or "")))
 
 
 def names_of_inputs(module: torch.fx.GraphModule) -> Tuple[str, ...]:

@@ -21,7 +21,7 @@ from depyf.dynamo.scripts.operators import (
     source,
     variable_of,
 )
-from depyf.report.analysis.sources import is_library
+from depyf.user_code import is_library
 
 _BY_NAME = {
     "device": "from torch import device",

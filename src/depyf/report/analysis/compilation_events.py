@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.analysis.facts import TransformedFact
-from depyf.report.analysis.sources import is_library
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.cache_lookups import CACHES
@@ -41,7 +40,7 @@ def error_stack(events: Sequence[Event]) -> Tuple[Frame, ...]:
     2.5 the innermost one alone is known; there may be none."""
     for event in reversed(events):
         if event.name == ERROR and event.payload:
-            return users_stack(event.payload, is_library)
+            return users_stack(event.payload)
     for event in reversed(events):
         if event.name == "compilation_metrics" and event.meta.get("fail_user_frame_filename"):
             frame = event.meta["fail_user_frame_filename"], int(event.meta.get("fail_user_frame_lineno") or 0)

@@ -28,6 +28,7 @@ from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 from depyf.torch_trace.tracebacks import Frame
+from depyf.user_code import innermost
 
 _UNINTERESTING = UNREAD_METRICS | {"fail_reason", "restart_reasons"}
 """Metrics that are not listed, or reported elsewhere."""
@@ -215,11 +216,8 @@ class Compilations:
             sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]
             keys_before, keys_now = (keys_of(words.subject, each) for each in sources)
             words = with_keys_read(words, keys_before, keys_now, frame)
-        place = None
-        for path, line, _ in failed.stack:  # the innermost that is the user's own, or else the innermost
-            each = self._sources.known_place(path, line)
-            if each is not None and (place is None or not self._sources.is_library(each[0])):
-                place = each
+        known = (self._sources.known_place(path, line) for path, line, _ in failed.stack)
+        place = innermost([each for each in known if each is not None], self._is_of_a_library)
         if place is None and entry is not None:
             place = self._place_of_value(entry, compile_id, words.subject)
         stack = self._sources.places(failed.stack) if len(failed.stack) > 1 else ()
@@ -240,8 +238,7 @@ class Compilations:
         entry that failed are searched, or of the next one."""
         guards = [*self.guards(entry), *self.guards(compile_id)] if subject else []
         places = [guard.place for guard in guards if guard.place and as_written(guard.source) == subject]
-        own = [place for place in places if not self._sources.is_library(place[0])]
-        return next(iter(own or places), None)
+        return innermost(places[::-1], self._is_of_a_library)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
         """Return the values of this compilation, by torch's names, that its guards or symbols show."""
@@ -264,8 +261,10 @@ class Compilations:
         if frame is None or place is None or not self._sources.is_library(place[0]):
             return place
         stack = self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
-        own = [each for each in self._sources.places(stack) if not self._sources.is_library(each[0])]
-        return own[-1] if own else place
+        return innermost((place, *self._sources.places(stack)), self._is_of_a_library) if stack else place
+
+    def _is_of_a_library(self, place: Place) -> bool:
+        return self._sources.is_library(place[0])
 
     def _whole_stacks(self, compile_id: str) -> Mapping[Tuple[str, int], Tuple[Frame, ...]]:
         """Return the stacks of calls that a compilation recorded, by their innermost frames."""

@@ -14,7 +14,7 @@ from depyf.report.analysis.in_parts import Parts
 from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library, own_place, place_text
-from depyf.report.model.run import Fallback, Finding, GraphBreak, Place, Recompile, Run
+from depyf.report.model.run import FailedGuard, Fallback, Finding, GraphBreak, Place, Recompile, Run
 
 _LONGEST_CHECK = 80
 """The number of characters of a guard that a title shows."""
@@ -154,11 +154,12 @@ def _breaks_of_a_kind(
     return Finding(title, f"{called}{first.advice}{more}".strip(), weight, place, first.compile_id, seconds)
 
 
-def _own_place(run: Run, each: Union[GraphBreak, Fallback]) -> Tuple[Optional[Place], str]:
-    """Return the user's line that leads to a break or an error, and a text about the line in a library, if any."""
-    at = each.stack[-1] if isinstance(each, Fallback) and each.stack else each.place
+def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedGuard]) -> Tuple[Optional[Place], str]:
+    """Return the user's line that leads to something, and a text about the line in a library, if any."""
+    at = each.place if isinstance(each, GraphBreak) or not each.stack else each.stack[-1]
     own = own_place(run, at, each.stack)
-    return (own, "") if own == at else (own, f"It is in {place_text(run, at)}, which this line comes to. ")
+    what = "The guard is" if isinstance(each, FailedGuard) else "It is"
+    return (own, "") if own == at else (own, f"{what} in {place_text(run, at)}, which this line comes to. ")
 
 
 def _recompiles(run: Run) -> Iterator[Finding]:
@@ -190,7 +191,7 @@ def _recompiles_of_a_cause(
             if after_breaks == len(recompiles)
             else f", {after_breaks} of them where it resumes after a graph break"
         )
-    text = f"Because {why}. {first.advice}".strip() if why else first.advice
+    text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{first.advice}".strip() if why else first.advice
     return Finding(title, text, seconds, first.place, first.compile_id, seconds)
 
 

@@ -25,8 +25,9 @@ from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.noted import with_noted
-from depyf.report.analysis.shapes import at_own_lines, call_sites, callers, shape_events
-from depyf.report.analysis.sources import Sources, is_library
+from depyf.report.analysis.own_lines import at_own_lines
+from depyf.report.analysis.shapes import call_sites, callers, shape_events
+from depyf.report.analysis.sources import Sources
 from depyf.report.analysis.stack_values import with_stack_values
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.counts import GRAPH_BREAK, LIMIT, RAISED, SKIPPED, SUPPRESSED, totals_of
@@ -36,7 +37,6 @@ from depyf.report.model.run import (
     Compilation,
     Fallback,
     Finding,
-    Function,
     GraphBreak,
     Kernel,
     Phase,
@@ -47,7 +47,7 @@ from depyf.report.model.run import (
 from depyf.torch_trace.cudagraphs import rerecords, skips
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
-from depyf.torch_trace.tracebacks import innermost
+from depyf.user_code import innermost_line
 
 _BY_US, _AS_NAMED, _NO_FACTS = Origin(), Files(), Facts()
 
@@ -83,15 +83,14 @@ def build_run(
     for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
     notes, linked_artifacts, kernels = _tied_to_lines(made, events, facts, sources, parts)
-    table = functions.table()
     run = replace(
         without_events(origin, begin),
-        functions=table,
+        functions=functions.table(),
         compilations=tuple(compilations),
         artifacts=tuple(linked_artifacts),
         kernels=tuple(kernels),
         breaks=breaks,
-        recompiles=_with_places(recompiles, table, sources),
+        recompiles=recompiles,
         fallbacks=tuple(fallbacks),
         phases=parts.part("the times of the compiler's phases", (), _phases, events, begin),
         notes=(*facts.notes, *notes),
@@ -149,19 +148,15 @@ def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Par
 
 
 def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
-    """Add the callers of what was compiled, the calls of ``torch.compile``, and decisions about shapes. Their files
-    come after those of the run."""
+    """Add the callers of what was compiled, the calls of ``torch.compile``, decisions about shapes, and the user's own
+    lines. Their files come after those of the run."""
     called, sites = callers(events, names, sources), call_sites(events, sources)
     compilations = tuple(
         replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
         for each in run.compilations
     )
-    return replace(
-        run,
-        compilations=compilations,
-        fallbacks=at_own_lines(run.fallbacks, called, sources),
-        shapes=shape_events(events, names, sources),
-    )
+    shapes = shape_events(events, names, sources)
+    return at_own_lines(replace(run, compilations=compilations, shapes=shapes), sources)
 
 
 def _compilations(
@@ -251,19 +246,6 @@ def _rerecords(events: Sequence[Event], sources: Sources) -> Tuple[CudaGraphRere
     )
 
 
-def _with_places(
-    recompiles: Sequence[Recompile], functions: Sequence[Function], sources: Sources
-) -> Tuple[Recompile, ...]:
-    """Return the recompilations, each with its line: of its first guard, or else of the start of the function. The
-    user's lines come before those of libraries."""
-    found = []
-    for each in recompiles:
-        one, first = functions[each.function], each.failed[0]
-        places = [place for place in (first.place, *reversed(first.stack), (one.source, one.first_line)) if place]
-        found.append(replace(each, place=min(places, key=lambda place: sources.is_library(place[0]))))
-    return tuple(found)
-
-
 def _with_failures(compilations: Sequence[Compilation], recompiles: Sequence[Recompile]) -> List[Compilation]:
     """Return the compilations with the failures of their guards, counted by later recompilations if unknown."""
     failures = Counter(guard.entry for each in recompiles for guard in each.failed)
@@ -325,7 +307,7 @@ def _from_metrics(
         )
         reason = each.failure.partition(": ")[2] or each.failure
         stack = () if cause == SKIPPED else known.error_stack(each.compile_id)
-        place = _place(innermost(stack, is_library), reason, sources)
+        place = _place(innermost_line(stack), reason, sources)
         advice = advice_for_fallback(cause, reason)
         found.append(Fallback(each.function, each.compile_id, cause, reason, place, advice, sources.places(stack)))
     return found

@@ -6,10 +6,10 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
 from depyf.own_package import is_own
-from depyf.quick_dataclass import replace
-from depyf.report.analysis.sources import Sources, is_library
-from depyf.report.model.run import Fallback, Place, ShapeEvent, ShapeEventKind
+from depyf.report.analysis.sources import Sources
+from depyf.report.model.run import Place, ShapeEvent, ShapeEventKind
 from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
+from depyf.user_code import is_library
 
 MOST_OF_ONE = 300
 """The number of events that are kept of one compilation."""
@@ -119,16 +119,3 @@ def _short(path: str) -> str:
     """Return a path of an installed file from its package on."""
     slashed = path.replace("\\", "/")
     return slashed.rpartition("-packages/")[2] or slashed
-
-
-def at_own_lines(
-    fallbacks: Sequence[Fallback], callers: Mapping[str, Tuple[Place, ...]], sources: Sources
-) -> Tuple[Fallback, ...]:
-    """Return fallbacks at the user's own lines: of what is compiled of a library (``Sequential``), and so has none, at
-    the line that calls it. ``callers`` are by compile id."""
-    found = []
-    for each in fallbacks:
-        called = [place for place in callers.get(each.compile_id or "", ()) if not sources.is_library(place[0])]
-        is_own = each.place is None or not sources.is_library(each.place[0])
-        found.append(each if is_own or not called else replace(each, place=called[-1], stack=(*called, *each.stack)))
-    return tuple(found)

@@ -7,7 +7,6 @@ import io
 import itertools
 import linecache
 import os
-import sysconfig
 import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -17,13 +16,11 @@ from depyf.lazy_pattern import re_compile
 from depyf.own_package import is_own
 from depyf.regular_files import open_regular
 from depyf.report.model.run import Place, Source
+from depyf.user_code import is_library
 
 ReadText = Callable[[str], Optional[str]]
 
-_INSTALLED = ("/site-packages/", "/dist-packages/")
 _COMPILER = re_compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
-
-_STANDARD_LIBRARY = "/lib/python3."
 
 
 def read_source(path: str) -> Optional[str]:
@@ -165,25 +162,6 @@ class Sources:
 
 def _last_part(path: str) -> str:
     return path.replace(os.sep, "/").rpartition("/")[2]
-
-
-@functools.lru_cache(maxsize=None)
-def _standard_library() -> str:
-    return sysconfig.get_paths()["stdlib"].replace(os.sep, "/") + "/"
-
-
-@functools.lru_cache(maxsize=10_000)
-def is_library(path: str) -> bool:
-    """Return whether the file is not the user's own: installed, of depyf (which runs programs), or dumped."""
-    slashed = path.replace(os.sep, "/")
-    return (
-        any(each in slashed for each in _INSTALLED)
-        or slashed.startswith(_standard_library())
-        or (_STANDARD_LIBRARY in slashed and not os.path.exists(path))
-        or path.startswith("<frozen")
-        or is_own(path)
-        or file_names.is_dumped_code(_last_part(path))
-    )
 
 
 def _is_whole(path: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Optional, Sequence
 
 from depyf.report.model.run import Place, Run
+from depyf.user_code import innermost
 
 
 def place_text(run: Run, place: Optional[Place]) -> str:
@@ -18,8 +19,12 @@ def place_text(run: Run, place: Optional[Place]) -> str:
 
 def own_place(run: Run, place: Optional[Place], stack: Sequence[Place]) -> Optional[Place]:
     """Return the user's own line that leads to a place, which may be in a library; the place itself if none does."""
-    own = [each for each in stack if not is_of_a_library(run, each)]
-    return own[-1] if own and is_of_a_library(run, place) else place
+    return place and innermost_place(run, (*stack, place))
+
+
+def innermost_place(run: Run, places: Sequence[Place]) -> Optional[Place]:
+    """Return the innermost of the user's own lines, the outermost first, or else the innermost."""
+    return innermost(places, lambda each: is_of_a_library(run, each))
 
 
 def is_of_a_library(run: Run, place: Optional[Place]) -> bool:

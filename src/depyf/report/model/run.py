@@ -143,8 +143,8 @@ class FailedGuard:
     ``text`` is PyTorch's message, ``words`` an explanation, ``checked`` the property that was compared, without its
     values (``size of x in dimension 0``). ``before`` is the value that the entry was compiled for, ``now`` the one of
     the call, both as texts, None where they are not known.
-    ``place`` is the line that made Dynamo guard this, ``stack`` the calls that led to it, outermost first, where it
-    is in another function than the one that is compiled, and the way to it is known.
+    ``place`` is the user's line that made Dynamo guard this, or that calls a compiled module of a library; ``stack``
+    the calls that led to it, outermost first, and on into libraries, if it is in another function and they are known.
     """
 
     entry: Optional[str]
@@ -160,8 +160,8 @@ class FailedGuard:
 @dataclass(frozen=True)
 class Recompile:
     """A recompilation: the guards that failed, and what avoids it. ``place`` is the line that made Dynamo guard the
-    first of them, or else the function's first line, the user's before a library's. ``cause`` is the subject of that
-    guard (``size``), empty if its kind is unknown.
+    first of them, or else the function's first line or the call of it: the first that is the user's. ``cause`` is the
+    subject of that guard (``size``), empty if its kind is unknown.
     """
 
     compile_id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
@@ -143,8 +143,8 @@ def _at(run: Run, place: Optional[Place], stack: Sequence[Place]) -> str:
     return place_text(run, own) + ("" if own == place else f" (in {place_text(run, place)})")
 
 
-def _stack(run: Run, each: Fallback) -> str:
-    """Return the user's line that a fallback is due to, and the user's calls that led there."""
+def _stack(run: Run, each: Union[Fallback, FailedGuard]) -> str:
+    """Return the user's line that it is due to, and the user's calls that led there."""
     if not each.stack:
         return place_text(run, each.place)
     before = each.stack[: each.stack.index(each.place)] if each.place in each.stack else ()
@@ -207,7 +207,7 @@ def _compilation(run: Run, each: Compilation) -> str:
 
 
 def _failed(run: Run, failed: FailedGuard) -> str:
-    return _text(failed.words) + (f" ({place_text(run, failed.place)})" if failed.place else "")
+    return _text(failed.words) + (f" ({_stack(run, failed)})" if failed.place else "")
 
 
 def _files(run: Run) -> List[Artifact]:

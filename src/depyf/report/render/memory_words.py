@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.report.model.memory import HeldTensor, in_words
-from depyf.report.model.places import place_text
+from depyf.report.model.places import innermost_place, place_text
 from depyf.report.model.run import Artifact, Place, Run
 
 _SHOWN = 5
@@ -17,8 +17,7 @@ INCOMPLETE = "at least: the sizes of some results are not known"
 def place_of_line(run: Run, artifact: Artifact, line: int) -> Optional[Place]:
     """Return the innermost line of the user's that a line of an artifact comes from; without one, that of a library."""
     places = [place for link in artifact.links if link.first <= line <= link.last for place in link.places]
-    own = [place for place in places if 0 <= place[0] < len(run.sources) and not run.sources[place[0]].library]
-    return next(iter([*own[-1:], *places[-1:]]), None)
+    return innermost_place(run, places)
 
 
 def side_of(artifact: Artifact) -> str:

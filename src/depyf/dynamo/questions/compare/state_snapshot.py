@@ -8,7 +8,6 @@ they stay the same objects, and their contents are restored. docs/compare.md has
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import deque
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
@@ -20,7 +19,7 @@ from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.report.analysis.sources import is_library
+from depyf.user_code import is_library
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +80,7 @@ class Shared:
         """Add what a function reaches by name; its ``own`` tensors and enclosed variables are in the private copy."""
         self._seen[id(function)] = function
         self._add(getattr(function, "__wrapped__", None))
-        if _is_librarys(function.__code__.co_filename):
+        if is_library(function.__code__.co_filename):
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
         namespace = function.__globals__
@@ -209,12 +208,7 @@ def _functions_of(target: CallTarget) -> Tuple[List[FunctionType], List[Function
 def _is_users(module: str) -> bool:
     """Return whether a module of this name is the user's own; that of a notebook has no file."""
     file = file_of(loaded_namespace(module))
-    return module == "__main__" or (file is not None and not _is_librarys(file))
-
-
-@functools.lru_cache(maxsize=10_000)
-def _is_librarys(path: str) -> bool:
-    return is_library(path)
+    return module == "__main__" or (file is not None and not is_library(file))
 
 
 def _binding(namespace: Dict[str, object], name: str) -> Callable[[], None]:

@@ -96,10 +96,11 @@ function calledFrom(run, stack, to) {
   return el("span", { class: "quiet" }, "called from ", joined(framesOf(run, calls), ", from "), " ");
 }
 
-// The calls in libraries that an error's line of the user's leads to, the outermost first.
+// The calls in libraries that the user's line of an error or a guard leads to, the outermost first.
 function leadsTo(run, { place: own, stack }) {
   const inside = own ? stack.slice(stack.findIndex((each) => keyOf(each) === keyOf(own)) + 1) : [];
-  return inside.length && inside.length < stack.length ? el("span", { class: "quiet" }, "calls ", joined(framesOf(run, inside), ", then ")) : null;
+  const known = inside.length && inside.length < stack.length && inside.every((where) => run.sources[where[0]]?.library);
+  return known ? el("span", { class: "quiet" }, "calls ", joined(framesOf(run, inside), ", then ")) : null;
 }
 
 const MOST_FRAMES = 2; // of libraries, one after the other
@@ -165,7 +166,7 @@ function failedGuards(run, [failed, ...others]) {
     el("strong", {}, failed.words || failed.text), " ",
     befores.length ? [el("span", { class: "quiet" }, "(the others for ", shortened(befores.join(", "), 80), ")"), " "] : null,
     failed.place ? [place(run, failed.place), " "] : null,
-    calledFrom(run, failed.stack, failed.place),
+    calledFrom(run, failed.stack, failed.place), leadsTo(run, failed),
     told ? null : [el("span", { class: "quiet" }, "before "), el("code", {}, failed.before ?? "?"), el("span", { class: "quiet" }, " now "), el("code", {}, failed.now ?? "?"), " "]
   );
 }
