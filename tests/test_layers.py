@@ -67,7 +67,7 @@ PATTERNS_IN = tuple(
     f"depyf.diagnosis.{name}"
     for name in (
         "break_advice",
-        "breaks_of_ddp",
+        "breaks_of_wrappers",
         "compile_errors",
         "constraints",
         "guard_sources",

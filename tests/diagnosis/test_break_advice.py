@@ -148,12 +148,23 @@ STEP, OF_DDP = ("/home/me/train.py", 3, "step"), (DDP, 1757, "_pre_forward")
 def test_breaks_of_ddp_are_said_to_be_its_own() -> None:
     contextlib = ("/usr/lib/python3.11/contextlib.py", 105, "__init__")
     reason = ("Attempted to call function marked as skipped", "function `_inside_ddp_forward`", ["Avoid calling it."])
-    for stack in ([STEP, OF_DDP], [STEP, OF_DDP, contextlib]):
+    dumped = ("/tmp/dump/__transformed_code_0_for_helper.py", 2, "helper")
+    polyfill = ("/env/lib/python3.11/site-packages/torch/_dynamo/external_utils.py", 105, "inner")
+    for stack in ([STEP, OF_DDP], [STEP, OF_DDP, contextlib], [STEP, OF_DDP, dumped, contextlib, polyfill, contextlib]):
         advice = advice_for_break(*reason, stack)
         assert "DistributedDataParallel's own" in advice
         assert "optimize_ddp" in advice
     for stack in ([], [STEP], [STEP, contextlib], [OF_DDP, STEP], [STEP, (DDP.replace("nn/parallel/", ""), 1, "f")]):
         assert "optimize_ddp" not in advice_for_break(*reason, stack)
+
+
+def test_breaks_of_fully_shard_are_said_to_be_its_own() -> None:
+    hook = ("/env/lib/python3.11/site-packages/torch/distributed/fsdp/_fully_shard/_fsdp_common.py", 30, "wrapper")
+    reason = ("Attempted to call function marked as skipped", "qualname: disable", [])
+    assert "fully_shard's own" in advice_for_break(*reason, [STEP, hook])
+    assert "fully_shard" not in advice_for_break(*reason, [STEP, hook, STEP])
+    text = "Unsupported: Attempted to call function marked as skipped\n  Explanation: disable"
+    assert "fully_shard's own" in advice_for_fallback("graph break that Dynamo can't go on from", text, [STEP, hook])
 
 
 TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {

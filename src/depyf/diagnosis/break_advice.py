@@ -7,7 +7,7 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
-from depyf.diagnosis import breaks_of_ddp
+from depyf.diagnosis.breaks_of_wrappers import advice_for_wrapper
 from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.lazy_pattern import re_compile
@@ -191,8 +191,9 @@ def _function_in(explanation: str) -> str:
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame] = ()) -> str:
     """Return how to avoid this graph break; torch's own first hint if there is no specific advice. ``stack`` is the
     user's, and says whether the break is in code that nobody can change."""
-    if breaks_of_ddp.is_of_ddp(stack):
-        return breaks_of_ddp.ADVICE
+    of_wrapper = advice_for_wrapper(stack)
+    if of_wrapper is not None:
+        return of_wrapper
     cause = cause_of_break(reason, explanation)
     if cause is not None:
         return _FOR_BREAKS[cause]
@@ -204,8 +205,8 @@ def is_raised_limit(error: str) -> bool:
     return error.startswith(_RAISED_LIMIT)
 
 
-def advice_for_fallback(cause: str, reason: str) -> str:
-    """Return how to avoid a fallback."""
+def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) -> str:
+    """Return how to avoid a fallback; ``stack`` is the user's, of the error or the graph break that it is due to."""
     violated = violated_constraint(reason)
     if violated is not None:
         return violated.advice
@@ -216,7 +217,7 @@ def advice_for_fallback(cause: str, reason: str) -> str:
         )
     if "error" in cause or "graph break" in cause:
         parts = reason_in_parts(without_type(reason))
-        advice = advice_for_error(reason) or advice_for_break(parts.title, parts.explanation, parts.hints)
+        advice = advice_for_error(reason) or advice_for_break(parts.title, parts.explanation, parts.hints, stack)
         if "suppressed" in cause and not advice:
             return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
         return advice

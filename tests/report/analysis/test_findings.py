@@ -203,6 +203,13 @@ def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
     assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
 
 
+def test_a_break_of_ddp_weighs_nothing() -> None:
+    ddp = Source("/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", "", library=True)
+    broken = GraphBreak("0/0", (1, 30), "disable", stack=((0, 3), (1, 12), (1, 30)))
+    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), ddp)), Parts())
+    assert found.weight == 0.0
+
+
 def test_recompilations_of_two_causes_have_two_titles() -> None:
     size = FailedGuard("0/0", "s", "x has size 3", checked="size of x in dimension 0")
     number = FailedGuard("0/0", "n", "n is 2", checked="n")

@@ -134,7 +134,7 @@ class Watch(HookedContext[object]):
             reason = next((line.strip() for line in record.reason.splitlines() if line.strip()), "")
             words += f" ({reason})" if reason else ""
         place = record.place or (record.filename, record.first_line)
-        advice = advice_for_fallback(record.cause.value, record.reason)
+        advice = advice_for_fallback(record.cause.value, record.reason, record.stack or ())
         stack = whole_stack(*(record.stack or ((*place, record.function),)))
         place = innermost_line(stack) or place
         cause = (record.cause.value,)

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.answers.happening import counted
-from depyf.diagnosis import breaks_of_ddp
 from depyf.diagnosis.break_advice import advice_for_phase, described_break, described_error, described_error_in_line
+from depyf.diagnosis.breaks_of_wrappers import is_of_ddp
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.messages import listed
 from depyf.report.analysis.in_parts import Parts
@@ -150,7 +150,8 @@ def _breaks_of_a_kind(
     )
     if callers:
         more += f" This breaks graphs of {listed(callers, 3)}, too."
-    weight = 0.0 if first.advice == breaks_of_ddp.ADVICE else 0.5 * len(breaks) + seconds
+    stack = [(run.sources[source].path, line, "") for source, line in first.stack]
+    weight = 0.0 if is_of_ddp(stack) else 0.5 * len(breaks) + seconds
     return Finding(title, f"{called}{first.advice}{more}".strip(), weight, place, first.compile_id, seconds)
 
 
