@@ -330,11 +330,20 @@ def test_a_loader_of_another_project_is_used_when_it_was_put_in_place(
     assert calls == [("key", ["set_sys_modules"])]
 
 
-def test_single_kernels_are_loaded_from_where_inductor_keeps_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import math\ntriton_poi_fused_0 = math.tau\n",
+        # Measured for `max-autotune`: what PyTorch found is stored beside the file.
+        "def call(args):\n    pass\n\n\ndef benchmark_all_configs(args):\n    pass\n",
+    ],
+    ids=["one kernel", "a candidate"],
+)
+def test_single_kernels_are_loaded_from_where_inductor_keeps_them(tmp_path: Path, text: str) -> None:
     from torch._inductor.codecache import PyCodeCache
 
     kernel = tmp_path / "kernel.py"
-    kernel.write_text("import math\ntriton_poi_fused_0 = math.tau\n")
+    kernel.write_text(text)
     loaded = []
 
     def backend(module: Any, example: Any) -> Any:

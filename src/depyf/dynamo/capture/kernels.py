@@ -27,6 +27,9 @@ Loader = Callable[..., object]
 _CALL = re_compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
 """A mark of the wrapper of a whole graph. Single kernels stay where Inductor keeps its data about them."""
 
+_MEASURED = re_compile(r"^def benchmark_all_configs\(", re.MULTILINE)
+"""A mark of a single kernel that Inductor measures: its module has a ``call``, too, and makes no other kernels."""
+
 _CACHE_PATH_COMMENT = re_compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
@@ -98,7 +101,7 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
     """
     with open(path, encoding="utf-8") as file:
         generated = file.read()
-    if not _CALL.search(generated):
+    if not _is_wrapper(generated):
         return None
     compile_id, piece = current_compile_id(), current_piece()
     running: Optional[str] = None
@@ -115,6 +118,13 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
                 note_what_runs(session, compile_id)
             running = copy if session.stepping else running
     return running
+
+
+def _is_wrapper(generated: str) -> bool:
+    """Return whether a module that Inductor generated is the wrapper of a graph, and not a single kernel."""
+    if _MEASURED.search(generated) and "AsyncCompile" not in generated:
+        return False
+    return _CALL.search(generated) is not None
 
 
 def text_of_copy(generated: str, status: str) -> str:
