@@ -4,7 +4,7 @@ it allocates, reuses and deletes.
 
 from __future__ import annotations
 
-from typing import Mapping, Optional
+from typing import AbstractSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.ledger import Ledger, stays_alive
@@ -20,6 +20,9 @@ _ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d+)\]$")
 _RESULT = re_compile(r"(buf\w*) = [\w.]+\(")
 _DELETE = re_compile(r"del (\w+(?:, \w+)*)$")
 _STATEMENTS = re_compile(r";\s+(?=del )")
+_NAME = re_compile(r"[A-Za-z_]\w*")
+_PARTITION_ARGUMENTS = re_compile(r"partition\d+_args = \[(.*)\]$")
+_PARTITION_RUNS = re_compile(r"= self\.partitions\[(\d+)\]\(")
 
 
 def read_module(
@@ -27,15 +30,19 @@ def read_module(
 ) -> Optional[Ledger]:
     """Return what happens to memory in a generated module whose graph has these inputs; None for a text of another
     form."""
-    lines = iter(enumerate(text.split("\n"), 1))
-    if not any(_CALL.match(line) for _, line in lines):
+    lines = list(enumerate(text.split("\n"), 1))
+    begin = next((at for at, (_, line) in enumerate(lines) if _CALL.match(line)), None)
+    if begin is None:
         return None
     ledger = Ledger()
-    for number, line in lines:
+    passed: List[str] = []
+    gone: Set[str] = set()
+    for number, line in lines[begin + 1 :]:
         code = line.partition("  #")[0].strip()
         if code.startswith("return ") or (line and not line.startswith(" ")):
             ledger.note(number)
             return ledger
+        partition, arguments = _PARTITION_RUNS.search(code), _PARTITION_ARGUMENTS.match(code)
         if code.endswith(" = args"):
             for name in code[: -len(" = args")].replace(",", " ").split():
                 known = inputs.get(name)
@@ -44,12 +51,61 @@ def read_module(
                     ledger.add_input(name, None, number, kept=kept)
                 else:
                     ledger.add_input(name, known.bytes, number, kept=kept, view_of=known.name)
+        elif arguments is not None:
+            passed, gone = _names(arguments[1]), set()
+        elif partition is not None:
+            if not _read_partition(ledger, lines, partition[1], passed, gone, symbols):
+                return None
+            passed = []
         elif "partition_" in code:
-            return None  # the buffers are in functions of their own
+            return None
+        elif passed and code.startswith("del "):
+            gone |= set(passed).intersection(_names(code[4:]))  # the list of arguments still holds them
         elif code and not code.startswith("#"):
             for statement in _STATEMENTS.split(code):
                 _read(ledger, statement, symbols, number)
     return None
+
+
+def _names(code: str) -> List[str]:
+    return _NAME.findall(code)
+
+
+def _read_partition(
+    ledger: Ledger,
+    lines: Sequence[Tuple[int, str]],
+    which: str,
+    passed: Sequence[str],
+    gone: AbstractSet[str],
+    symbols: Mapping[str, int],
+) -> bool:
+    """Read the function of a partition where the wrapper calls it; return whether there is one of this form.
+
+    A module for CUDA graphs has its buffers in such functions, in which a buffer has the same name as in the wrapper.
+    ``passed`` are the arguments, of which the wrapper itself holds those no longer that are ``gone``.
+    """
+    begin = next((at for at, (_, line) in enumerate(lines) if line.startswith(f"def partition_{which}(args):")), None)
+    if begin is None:
+        return False
+    held, before = set(passed) - gone, set(ledger.names()) - gone
+    for number, line in lines[begin + 1 :]:
+        code = line.partition("  #")[0].strip()
+        if code.startswith("return "):
+            ledger.note(number)
+            for name in set(ledger.names()) - before - set(_names(code)):
+                ledger.release(name)
+            return True
+        if line and not line.startswith(" "):
+            return False
+        if code and not code.startswith(("#", "args.")) and not code.endswith(" = args"):
+            for statement in _STATEMENTS.split(code):
+                deleted = _DELETE.match(statement)
+                if deleted is None or not held.intersection(_names(deleted[1])):
+                    _read(ledger, statement, symbols, number)
+                else:
+                    for name in set(_names(deleted[1])) - held:
+                        ledger.release(name)
+    return False
 
 
 def _read(ledger: Ledger, statement: str, symbols: Mapping[str, int], number: int) -> None:
