@@ -17,6 +17,11 @@ _ENTRY = re_compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
 _USER_STACK = re_compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 
 
+REMOVED = "removed by depyf, which had it made to observe the graph"
+"""Why a cache entry is invalid that ``depyf.dynamo.observe`` had made. PyTorch may keep such entries in its list and
+name them among the reasons of a recompilation: they are none."""
+
+
 @dataclass(frozen=True)
 class FailedGuardText:
     """One guard that failed: of which cache entry (None where torch does not say), its text, the user's frames that
@@ -29,13 +34,15 @@ class FailedGuardText:
 
 
 def reasons_of(event: Event) -> List[str]:
-    """Return the texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text."""
+    """Return the texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text. Those of entries that
+    depyf has removed are left out."""
     payload = event.payload or ""
     try:
-        reasons = parsed(payload or "[]")
+        found = parsed(payload or "[]")
     except synchronous(ValueError):
-        return [payload]
-    return [str(reason) for reason in reasons] if isinstance(reasons, list) else [str(reasons)]
+        found = payload
+    reasons = [str(reason) for reason in found] if isinstance(found, list) else [str(found)]
+    return [reason for reason in reasons if REMOVED not in reason]
 
 
 def failed_guards(event: Event) -> List[FailedGuardText]:

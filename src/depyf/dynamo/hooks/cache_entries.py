@@ -8,12 +8,10 @@ from typing import Any, Dict, List, Optional
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.quick_dataclass import dataclass
+from depyf.torch_trace.recompiles import REMOVED
 
 _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf removed."""
-
-REMOVED = "removed by depyf, which had it made to observe the graph"
-"""Why a cache entry made by ``dynamo/observe`` is invalid; Dynamo keeps such entries in its list."""
 
 
 def reports_absent_items() -> bool:
