@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
 import random
 import subprocess
@@ -496,6 +497,21 @@ def test_the_answer_is_a_table_in_a_notebook(tmp_path: Path) -> None:
     assert "<td>the backend (wrong_forward)</td>" in html
     assert "sigmoid" in html
     assert not answer
+
+
+def test_flex_attention_is_measured_in_float64() -> None:
+    flex = pytest.importorskip("torch.nn.attention.flex_attention")
+    modes = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+    if not hasattr(modes, "supports_higher_order_operators"):
+        pytest.skip("modes of this PyTorch do not see higher-order operators")
+    shifted = lambda score, b, h, i, j: score + (i - j)  # noqa: E731
+
+    def attention(x: Any) -> Any:
+        return flex.flex_attention(x, x, x, score_mod=shifted)
+
+    answer = depyf.compare(torch.compile(attention, backend="aot_eager"), torch.randn(1, 2, 128, 16))
+    assert answer.same
+    assert answer.notes == ()
 
 
 def test_values_without_float64_are_compared_with_eager() -> None:

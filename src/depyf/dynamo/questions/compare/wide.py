@@ -68,6 +68,9 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
         return value.to(narrow) if isinstance(value, torch.Tensor) and value.dtype is torch.float64 else value
 
     class Wide(base):  # type: ignore[misc, valid-type]
+        supports_higher_order_operators = True
+        """Such as flex_attention, which raises otherwise. What is inside of one computes with what goes in."""
+
         def __torch_dispatch__(
             self, func: Callable[..., Any], types: object, args: Any = (), kwargs: object = None
         ) -> object:
