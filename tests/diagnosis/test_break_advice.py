@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Dict, List, Optional
 
@@ -13,6 +14,8 @@ from depyf.diagnosis.break_advice import (
     BreakCause,
     advice_for_break,
     advice_for_fallback,
+    advice_for_phase,
+    called,
     cause_of_break,
     described_break,
     described_error,
@@ -264,3 +267,30 @@ def test_breaks_of_one_kind_name_a_few_functions_once() -> None:
     explanations = [f"the function `f{number % 5}` in file" for number in range(9)]
     described = described_break("Attempted to call function marked as skipped", *explanations)
     assert described.endswith(": f0, f1, f2 and 2 more")
+
+
+NO_PHASES = {"_foo", "my_event", "metric"}
+"""Names in examples of PyTorch's documentation."""
+
+
+def test_every_phase_that_pytorch_times_has_words() -> None:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        pytest.skip("PyTorch is not installed")
+    folder, found = Path(spec.origin).parent, set()
+    for part in ("_dynamo", "_functorch", "_higher_order_ops", "_inductor", "fx"):
+        for path in (folder / part).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            names = re.findall(r"""dynamo_timed\(\s*f?(["'])(.+?)\1""", text)
+            found |= {re.sub(r"\{.*?\}", "0", name) for _, name in names}
+    assert len(found) > 20
+    assert sorted(name for name in found - NO_PHASES if called(name) == name) == []
+
+
+@pytest.mark.parametrize(
+    "phase",
+    ["mm_template_autotuning", "mm_template_precompiling", "CachingAutotuner.coordinate_descent_tuning"],
+)
+def test_measuring_candidates_is_called_so_and_has_advice(phase: str) -> None:
+    assert called(phase) == "measuring candidates for kernels (autotuning)"
+    assert "mode='default'" in advice_for_phase(phase)

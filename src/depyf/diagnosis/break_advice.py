@@ -241,6 +241,11 @@ _FOR_RERECORDS: Sequence[Tuple[str, str]] = [
         "mark steps with torch.compiler.cudagraph_mark_step_begin().",
     ),
     (
+        r"dynamic size",
+        "Pad inputs to a few sizes, or leave graphs with dynamic sizes out: "
+        "torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True.",
+    ),
+    (
         r"still alive",
         "Release results of the last step before the next one begins, or clone those that you keep.",
     ),
@@ -260,24 +265,30 @@ def advice_for_cudagraphs(reason: str) -> str:
     return ""
 
 
+_MEASURING = "measuring candidates for kernels (autotuning)"
 _CALLED: Sequence[Tuple[str, str]] = [
-    (r"^compile_file$|^_compile_.*(?:cpp|cxx)", "the C++ compiler"),
-    (r"^async_compile\.(?:wait|precompile)", "the compilers of kernels"),
+    (r"^compile_file$|^_compile_.*(?:cpp|cxx)|^aoti_|^AotCodeCompiler", "the C++ compiler"),
+    (r"autotun(?!er)|benchmark|_descent_tuning$|_template_precompiling$|_(?:fused|from)_nodes$|do_bench$|(?i:^cutlass)",
+     _MEASURING),
+    (r"^async_compile\.(?:wait|precompile)|precompile_config$|^reload_kernel", "the compilers of kernels"),
     (r"^(?:async_compile\.)?(?:precompile_)?triton|^triton_", "the Triton compiler"),
-    (r"autotun|benchmark", "measuring candidates for kernels (autotuning)"),
-    (r"^(?:bytecode_tracing|compile_attempt_\d+|entire_frame_compile|fullgraph_capture|dynamo)$",
+    (r"^cudagraphify|^CUDAGraph", "recording CUDA graphs"),
+    (r"^(?:bytecode_tracing|compile_attempt_\d+|entire_frame_compile|fullgraph_capture|dynamo)$|^invoke_sub|^_compile\.",
      "tracing the program (Dynamo)"),
-    (r"^build_guards$", "making guards (Dynamo)"),
-    (r"^(?:create_)?aot_|^(?:entire_)?backward_compile|^min_cut", "tracing forward and backward (AOTAutograd)"),
-    (r"_grad_passes|^pass\.|joint_graph_passes", "passes over graphs (Inductor)"),
-    (r"^inductor_compile$|^fx_codegen_and_compile$|GraphLowering|^Scheduler|^code_gen|^compile_fx|^PythonWrapper|^additional_fake",
+    (r"^build_guards$|_guards$", "making guards (Dynamo)"),
+    (r"^(?:create_)?aot_|^(?:entire_)?backward_compile|^backward\.|^min_cut",
+     "tracing forward and backward (AOTAutograd)"),
+    (r"_grad_passes|^pass\.|joint_graph_passes|^fx\.bucketing|channels_last$", "passes over graphs (Inductor)"),
+    (r"^inductor_(?:compile|import)$|^fx_codegen_and_compile$|GraphLowering|^Scheduler|^code_gen|^compile_fx",
      "making kernels (Inductor)"),
+    (r"WrapperCodegen|^CppWrapper|^additional_fake", "making kernels (Inductor)"),
     (r"^PyCodeCache\.load", "loading modules of generated kernels"),
-    (r"cache|Bundler", "looking in caches"),
-    (r"^backend_compile$", "the backend"),
-    (r"runtime_asserts$", "checks of sizes at run time (Dynamo)"),
+    (r"[cC]ache|Bundler|Autotuner|^after_deserialization$|^GraphPickler|^CompiledArtifact", "looking in caches"),
+    (r"^backend_compile$|call_user_compiler$", "the backend"),
+    (r"runtime_asserts$|^debug_insert_nops$|^TranslationValidator", "checks of sizes at run time (Dynamo)"),
     (r"^gc$", "collecting garbage"),
     (r"^pgo\.", "profiles of earlier runs (PGO)"),
+    (r"_collective$|^collective", "waiting for other ranks"),
     (r"^bytecode_hooks", "hooks on bytecode (of depyf, too)"),
 ]  # fmt: skip
 """What the phases of a compilation are, by torch's names of them."""
@@ -291,12 +302,12 @@ def called(phase: str) -> str:
 
 def advice_for_phase(name: str) -> str:
     """Return what to do about a phase, named as torch names it, that takes most of the compile time."""
+    if called(name) == _MEASURING:
+        return "mode='default' measures none, and torch's cache keeps what was found."
     if re.search(r"compile_file|async_compile|precompile|triton", name):
         return (
             "Compilers of kernels (C++ or Triton) run in it. torch's cache keeps what they make: point "
             "TORCHINDUCTOR_CACHE_DIR to a folder that outlives the machine, or compile a repeated layer instead of "
             "the whole model, so that there are fewer kernels."
         )
-    if re.search(r"autotun|benchmark", name):
-        return "It measures candidates for kernels. mode='default' does not, and the cache keeps what was found."
     return ""
