@@ -45,7 +45,7 @@ def test_pdb_stops_once_while_dynamo_traces(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "y = Tensor" in done.stdout
+    assert "y = Tensor" in done.stdout or "y = FakeTensor" in done.stdout  # as PyTorch prints it
     assert "l_x_ * 3" in done.stdout
     assert "in scaled\n    comptime.breakpoint()" in done.stdout
     assert done.stdout.count("result [4.0, 4.0]") == 2

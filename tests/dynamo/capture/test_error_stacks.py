@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import subprocess
@@ -83,11 +84,15 @@ for call in (
     with contextlib.suppress(Exception):
         call()
 """
+_LOWERING = importlib.import_module("torch._inductor.exc").LoweringException
+LINES_OF_NODES = ["calls lowering"] if "stack_trace" in inspect.signature(_LOWERING.__init__).parameters else []
+"""Errors of lowerings say from PyTorch 2.10 on which line the operation comes from."""
+
 EXPECTED = {
     "unfit": ["calls unfit", "unfit", None],
     "broken": ["calls prints", None, "prints"],
     "backend": ["backend"],
-    "lowered": ["calls lowering", "lowering"],
+    "lowered": [*LINES_OF_NODES, "lowering"],
     "inner": ["        call()", "calls a module", None, None],
 }
 """The stacks by function: the lines by what stands behind them, None for lines of libraries."""

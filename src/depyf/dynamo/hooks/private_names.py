@@ -255,7 +255,7 @@ RECURSIVE_POST_GRAD_PASSES = _Name(
 PY_CODE_CACHE = _Name(_CODECACHE, "PyCodeCache", "Inductor's kernels can't be dumped")
 LINE_MAPS = _Name(_CODECACHE, "PyCodeCache.linemaps", "lines of kernels are not tied to the user's")
 GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "what a warm cache leaves out is not kept beside it", "2.8")
-AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.8")
+AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.5")
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
 )
