@@ -127,6 +127,9 @@ def test_a_program_is_launched_under_depyf_run_as_the_documentation_says(
         editor.resume("continue", stop)
         stop = editor.stopped()
         assert (stop.path, stop.line) == (str(transformed), line)
+        assert "x" in editor.variables(stop)
         editor.resume("continue", stop)
         assert editor.finished() == 0
     assert "tensor([2., 2.])" in "".join(editor.output)
+    manifest = json.loads((dump / "manifest.json").read_text())
+    assert [each["qualified_name"] for each in manifest["functions"]] == ["doubled"], "not what the editor calls"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import linecache
+import pdb
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +52,32 @@ def test_pdb_stops_in_a_thread_of_autograds(run_program: Any, tmp_path: Path) ->
     assert "_DummyThread" in printed.partition(f"> {path}({line})")[2]
     assert f"> {path}({line + 1})" in printed
     assert printed.splitlines()[-1] == undisturbed.splitlines()[-1] == "(Pdb) GRADIENT [0.5, 0.5, 0.5]"
+
+
+def tripled(x: Any) -> Any:
+    return x * 3
+
+
+def test_what_a_stopped_debugger_calls_is_not_compiled(tmp_path: Path) -> None:
+    """Else the numbers of graphs would depend on what the user looks at."""
+    output = io.StringIO()
+    debugger, here = pdb.Pdb(stdin=io.StringIO("p tripled(torch.ones(2))\nc\n"), stdout=output), sys._getframe()
+    debugger.reset()
+
+    def stops(x: Any) -> Any:
+        y = x + 1
+        debugger.interaction(here, None)
+        return y * 2
+
+    torch._dynamo.reset()
+    with depyf.prepare_debug(tmp_path):
+        torch.compile(stops, backend="eager")(torch.ones(2))
+    assert "tensor([3., 3.])" in output.getvalue()
+    dumped = sorted(path.name for path in tmp_path.iterdir())
+    assert not [name for name in dumped if "tripled" in name], dumped
+    assert [name for name in dumped if "stops" in name], dumped
+    wrapped = getattr(pdb.Pdb.interaction, "__wrapped__", None)
+    assert wrapped is None, "the hook is gone"
 
 
 @needs_branches_traced_once

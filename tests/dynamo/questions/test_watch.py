@@ -154,6 +154,7 @@ def test_after_it_is_left_nothing_is_told_and_no_hook_is_there() -> None:
     from torch._dynamo import convert_frame
 
     logger = logging.getLogger("torch.__trace")
+    torch.compile(lambda x: x, backend="eager")(torch.ones(2))  # starts the trace, which removes a handler
     before = list(logger.handlers), convert_frame.format_error_msg, len(convert_frame._bytecode_hooks)
     with depyf.watch(stream=io.StringIO()) as watched:
         pass

@@ -41,6 +41,7 @@ from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
 from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.debugger_stops import keep_dynamo_out_of_stops
 from depyf.dynamo.hooks.graph_passes import GraphPasses
 from depyf.dynamo.hooks.hooked_context import install, uninstall
 from depyf.dynamo.hooks.late_modules import when_imported
@@ -57,7 +58,7 @@ from depyf.source.deep_stack import without_collector
 from depyf.torch_trace.events import PHASE, STANDALONE, Event
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
-"""At a breakpoint before PyTorch 2.6 Dynamo would compile the functions with which an editor reads variables."""
+"""Before PyTorch 2.6 Dynamo would compile their functions that come to a stop. (At the stop it is out.)"""
 
 _RUNS = 1 << 21
 """How many runs are kept until they are counted, at each compilation and at the end."""
@@ -192,6 +193,7 @@ class Capture:
     def _install(self) -> None:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
             self._add(functools.partial(frame_evaluation.keep_dynamo_out, package))
+        self._add(keep_dynamo_out_of_stops)
         self._add(shared_prints.watch)
         self._add(lambda: listen(self._receive))
         self._add(lambda: supplement(self._receive))
