@@ -201,7 +201,7 @@ def page(data: Dict[str, Dict[str, Any]]) -> str:
         "",
         "Written by `make matrix` (`tools/check/run_matrix.py`); don't edit. Cells count the tests that passed.",
         "Below the table stands why the others did not: what that PyTorch can't give, or what is still wrong.",
-        "No machine with a GPU was used unless a line below says so.",
+        "No machine with a GPU was used; what was tried on one is in [systems](systems.md#gpus).",
         "",
         "| | " + " | ".join(pairs) + " |",
         "|---|" + "---|" * len(pairs),
