@@ -95,7 +95,10 @@ _ADVICE: Mapping[GuardCause, str] = {
     GuardCause.STRIDE: "call {subject}.contiguous() before, so that the memory layout is always the same",
     GuardCause.RANK: "each number of dimensions is compiled for on its own; reshape before the call",
     GuardCause.DTYPE: f"{_EACH.format('dtype')}; convert before the call if one dtype is enough",
-    GuardCause.REQUIRES_GRAD: "detach it before the call, or let it always require grad",
+    GuardCause.REQUIRES_GRAD: (
+        "two compilations are to be expected where a first layer gets the input and others get activations; else let "
+        "it always require grad, or detach it where no gradient is needed"
+    ),
     GuardCause.TENSOR_KIND: "pass tensors of the same device and layout each time",
     GuardCause.SAME_TENSOR: "pass a clone, or always pass the same tensor twice",
     GuardCause.SAME_OBJECT: "pass the same object twice each time, or never",

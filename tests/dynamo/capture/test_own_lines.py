@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,9 +68,40 @@ def test_recompilations_and_limits_are_at_the_line_that_calls_the_module(
     assert "dropout.py" in index.partition("## ")[2], "the line of the library is named, too"
 
 
+class Own(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.first(self.second(x))
+
+
+@reports_recompiles
+def test_a_function_of_the_users_is_named_before_its_callers(tmp_path: Path) -> None:
+    model = torch.compile(Own(), backend="eager")
+    with depyf.prepare_debug(str(tmp_path)):
+        step(model, torch.ones(2, 4))
+        step(model, torch.ones(2, 4, requires_grad=True))
+    (loaded,) = load([str(tmp_path)])
+    ((_, line),) = (each.place for each in loaded.run.recompiles if each.place)
+    lines, first = inspect.getsourcelines(Own.forward)
+    assert first <= line < first + len(lines)
+
+
 @reports_recompiles
 def test_watch_names_the_line_that_calls_the_module() -> None:
     with depyf.watch(lambda happening: None) as watched:
         train(compiled())
     assert watched.happened
     assert {each.place for each in watched.happened} == {(__file__, HERE)}, watched.happened
+
+
+def test_a_log_names_the_module_as_a_dump_does(tmp_path: Path) -> None:
+    program = "import sys, torch; sys.path[:0] = [sys.argv[1]]; from test_own_lines import *; train(compiled())"
+    environment = {**os.environ, "TORCH_TRACE": str(tmp_path)}
+    command = [sys.executable, "-c", program, os.path.dirname(__file__)]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    (loaded,) = load([str(tmp_path)])
+    names = {each.name: each.qualified_name for each in loaded.run.functions}
+    assert names["inner"] == "Sequential.forward"

@@ -29,6 +29,7 @@ from depyf.report.analysis.own_lines import at_own_lines
 from depyf.report.analysis.shapes import call_sites, callers, shape_events
 from depyf.report.analysis.sources import Sources
 from depyf.report.analysis.stack_values import with_stack_values
+from depyf.report.analysis.wrapped import wrapped_names
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.counts import GRAPH_BREAK, LIMIT, RAISED, SKIPPED, SUPPRESSED, totals_of
 from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
@@ -166,6 +167,8 @@ def _compilations(
     transformed = {fact.compile_id: fact for fact in facts.transformed if fact.compile_id is not None}
     ids = {fact.artifact for fact in transformed.values()}
     texts = {artifact.id: artifact.content or "" for artifact in artifacts if artifact.id in ids}
+    no_names: Dict[str, str] = {}
+    functions.of_compilations.update(parts.part("names of modules", no_names, wrapped_names, known))
     functions.of_compilations.update({number: fact.qualified_name for number, fact in transformed.items()})
     functions.frames.update(_frames_without_code(known, facts))
     found: List[Compilation] = []
