@@ -35,6 +35,9 @@ Receive = Callable[[Event], object]
 _PRINTED = {stage.facts.printed_as: stage for stage in Stage if stage.facts.printed_as}
 """The stage of a graph, by the title that the formatter is given."""
 
+_COMPILED_AUTOGRAD = "Compiled autograd graph"
+"""This title has no stage: the trace has the graph as ``compiled_autograd_graph``."""
+
 _FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
 """Their graphs come from a hook around the passes (``first_passes``)."""
 
@@ -247,7 +250,7 @@ def _event_of_graph(title: str) -> Optional[str]:
 
 def _in_trace(title: str) -> bool:
     """Return whether what is printed under this title is a graph that torch itself prints and has in its trace."""
-    return _event_of_graph(title) is not None or title in _PRINTED
+    return _event_of_graph(title) is not None or title in _PRINTED or title == _COMPILED_AUTOGRAD
 
 
 def _place_of(code: CodeType) -> Tuple[str, str, int]:
