@@ -637,6 +637,31 @@ PROVED = {
             z = lambda x: x and d or (a if a and () else c)
             raise (a or c) and (d or () if (True if d else b) else True)
     """,
+    "a walrus of a choice that a constant decides, as an operand": """
+        def program(a, b, d):
+            a = (((lambda: b) if a else (a.p and a and b)) and (not a)) and ((a := (a if True else a)) or f(1))
+            return a
+    """,
+    "a test that decides nothing, among operands": """
+        def program(a, b, c, d):
+            def inner():
+                nonlocal b
+                x = b in (not d) >= ((None if a and 0 else b) and 1)
+                return f(x, b() or (not a if d or True else b) or f(5))
+    """,
+    "a test that decides nothing, among operands of with": """
+        def program(a, b, c, d):
+            with b() or (f(4) is not None if d or d.p or True else b) or (d is not None and d) as d:
+                f(6)
+    """,
+    "a test that decides nothing, where no temporary can stand": """
+        def program(a, b, c, d):
+            class Inner:
+                if (a and b and b) == (f(3) if (b or 1) else c) or not c:
+                    y = 1
+                x = f((a() and b) == (f(3) if (b or 1) else c), c() or (None if d and 0 else c))
+                z = f(1, (a() if d or 1 else b))
+    """,
     "a returned value that a break in a finally in a finally drops": """
         def program(a, b):
             while probe:
@@ -675,6 +700,16 @@ PROVED = {
 }
 """Programs that come back with the same meaning; the bytecode does not show what stood there."""
 if sys.version_info >= (3, 10):
+    PROVED["a guard with a test that decides nothing"] = """
+        def program(a, b, d):
+            match f(6) is None:
+                case int() if (((d := d) if not f(7) else a or d.p or a) or (a or f(8) or 1)) and not (f(9) or -b):
+                    f(10)
+                    return
+                case None if (a := (not a)):
+                    return a
+            return (a, b, d)
+    """
     PROVED["guards that constants make false"] = """
         def program(a, b, d):
             match f:

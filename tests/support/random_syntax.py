@@ -9,6 +9,7 @@ exception, and logs it. Two functions with the same log do the same things in th
 from __future__ import annotations
 
 import random
+import re
 import sys
 import types
 import warnings
@@ -65,7 +66,7 @@ def described(value: Any) -> Any:
     if isinstance(value, Thing):
         return f"thing {object.__getattribute__(value, '_number')}"
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or value is Ellipsis:
-        return (type(value).__name__, repr(value))
+        return (type(value).__name__, re.sub(r"0x[0-9a-f]+>", "address>", repr(value)))  # messages quote objects
     if isinstance(value, (tuple, list)):
         return (type(value).__name__, *map(described, value))
     if isinstance(value, (set, frozenset)):

@@ -58,6 +58,11 @@ def tested_again(expr: ast.expr) -> ast.expr:
     return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
 
 
+def after_test(test: ast.expr, value: ast.expr) -> ast.expr:
+    """Return an expression that tests ``test`` and then is ``value``, whatever the result."""
+    return ast.BoolOp(ast.Or(), [ast.IfExp(test, ast.Constant(False), ast.Constant(False)), value])
+
+
 def constant(expr: Optional[ast.expr]) -> object:
     """Return the object that ``expr`` is a constant of, ``None`` for other expressions. Any object can be one."""
     return expr.value if isinstance(expr, ast.Constant) else None

@@ -198,6 +198,9 @@ class _Lifter:
     def _fusable(self, block: Block) -> Optional[Node]:
         """Return the node that ``block`` extends, or ``None`` if it starts a node of its own."""
         edges = self.edges[block.id]
+        tested = self.reducer.test_before(block)
+        if tested is not None:
+            return tested
         if len(edges) != 1 or block.id in self.order.headers or block.leaves or block.id in self.entries.handler_bases:
             return None
         node = edges[0]
@@ -213,7 +216,8 @@ class _Lifter:
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
         if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not _holds_values(node):
-            return None  # a jump over other code: its target is the end of a statement
+            if not self.reducer.only_expressions:
+                return None  # a jump over other code: its target is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
             return None
         if node.statements and isinstance(node.statements[-1], WithEnter):
@@ -323,9 +327,7 @@ class _Lifter:
 
     def _terminate_loop(self, node: Node, term: For) -> None:
         item = node.base[-1]
-        iterable = None
-        if isinstance(item, Marker) and item.kind is Mark.ITER:
-            iterable = item.expr
+        iterable = item.expr if isinstance(item, Marker) and item.kind is Mark.ITER else None
         span = term.instr.span if self.context.places else None
         node.terminator = Loop(term.async_, term.body, term.exhausted, iterable, span=span)
 

@@ -194,7 +194,8 @@ class Node:
     ``finally`` body runs at its start. ``handling``: the entries of the handlers that are active. ``offset`` and
     ``extent``: its first and last byte offset. ``last_block``: its last block. ``kept``: the value that a condition
     with ``keep`` leaves on the stack. ``marks``: the statements that exit a region with a value pending.
-    ``containers``: the variables that hold a tracked container that was not built.
+    ``containers``: the variables that hold a tracked container that was not built. ``tested``: an expression whose test
+    decides nothing; it is part of the value that is pushed next.
     """
 
     id: int
@@ -212,6 +213,7 @@ class Node:
     marks: List[Union[WithExit, PopException]] = field(default_factory=list)
     last_block: int = -1
     kept: Optional[Value] = None
+    tested: Optional[ast.expr] = None
 
     def evaluate(self, expr: ast.expr, statement: ast.stmt) -> None:
         """Add ``statement``, which contains ``expr``, inside of the region that was exited while ``expr`` was pending,

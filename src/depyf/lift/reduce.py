@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
+from depyf.bytecode.code import is_code
 from depyf.flow.arms import computes_alone, leaves_operand
-from depyf.flow.graph import FlowGraph, For, Jump
+from depyf.flow.graph import Block, FlowGraph, For, Jump
 from depyf.lift import build
 from depyf.lift.items import COMPREHENSIONS, Item, Value
 from depyf.lift.nodes import Condition, Goto, Node, Terminator
@@ -40,6 +41,24 @@ class Reducer:
         current: Optional[Node] = node
         while current is not None:
             current = self._step(current)
+
+    def test_before(self, block: Block) -> Optional[Node]:
+        """Return the node that ends with a test that always leads to ``block``, the test being part of the next value:
+        that of ``a`` in ``x + (b if a and False else c)``. Return ``None`` if there is none, or it is for
+        ``_after_test``."""
+        edges = self.edges[block.id]
+        if not self.only_expressions or len(edges) != 2 or edges[0] is not edges[1]:
+            return None
+        term, first = edges[0].terminator, next((instr for instr in block.ops if instr.op is not Op.NULL), None)
+        if not isinstance(term, Condition) or term.keep or block.leaves or block.region != edges[0].region:
+            return None
+        if block.id in self.headers or first is None or first.op not in (Op.LOAD, Op.CONST) or is_code(first.arg):
+            return None
+        waiting = any(isinstance(item, Value) and not item.stable for item in edges[0].stack)
+        if computes_alone(block.ops) and not waiting:
+            return None
+        edges[0].terminator, edges[0].tested = Goto(block.id), term.test
+        return edges.pop()
 
     def _step(self, node: Node) -> Optional[Node]:
         edges = self.edges[node.id]
@@ -130,16 +149,23 @@ class Reducer:
         return ast.BoolOp(opposite, [self._operand(build.negate(value)) for value in inner.values])
 
     def _after_test(self, before: Node, node: Node) -> Optional[Node]:
-        """Reduce ``b if a and False else c`` as a value, a test of ``a`` that leads to ``c`` always, to
-        ``(False if a else False) or c``."""
-        term, value = before.terminator, self._added_value(node, before.stack)
-        if not isinstance(term, Condition) or not isinstance(node.terminator, Goto) or value is None:
+        """Reduce ``b if a and False else c``, a test of ``a`` that always leads to ``c``, to ``(False if a else False)
+        or c``."""
+        term, second = before.terminator, node.terminator
+        if not isinstance(term, Condition) or node.statements or node.leaves or node.id in self.headers:
             return None
-        if node.statements or node.leaves or node.id in self.headers or before.region != node.region:
+        if before.region != node.region:
             return None
-        never = ast.IfExp(term.test, ast.Constant(False), ast.Constant(False))
-        result = self._value(before, ast.BoolOp(ast.Or(), [never, value.expr]))
-        self._absorb(before, [node], Goto(node.terminator.target), [*before.stack, result])
+        value = self._added_value(node, before.stack)
+        if isinstance(second, Condition) and not second.keep and self._adds_nothing(node, before.stack):
+            test = build.after_test(term.test, second.test)
+            joined = Condition(test, second.jump_when, second.target, second.fall, False, second.copied_at)
+            self._absorb(before, [node], joined, list(before.stack))
+            return before
+        if not isinstance(second, Goto) or value is None:
+            return None
+        result = self._value(before, build.after_test(term.test, value.expr))
+        self._absorb(before, [node], Goto(second.target), [*before.stack, result])
         return before
 
     def _choice(self, before: Node, term: Condition) -> Optional[Node]:

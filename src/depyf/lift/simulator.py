@@ -44,6 +44,9 @@ class Simulator:
     def push(self, expr: ast.expr, *, stable: bool = False, local: Optional[str] = None) -> Value:
         if self.context.places:
             put(expr, self.ops[self.index - 1].span)
+        if self.node.tested is not None:
+            expr, stable, local = build.after_test(self.node.tested, expr), False, None
+            self.node.tested = None
         value = Value(expr, stable, local, self.context.next_order(), self.node.id)
         self.stack.append(value)
         return value

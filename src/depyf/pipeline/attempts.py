@@ -60,6 +60,8 @@ class Form(enum.Enum):
     """As its author wrote it, as far as the lines and columns of the instructions show."""
     READABLE = "readable"
     """With only the readability passes: columns may be those of another text."""
+    JOINED = "joined"
+    """With tests joined in expressions wherever that is possible, also where they look like nested statements."""
     PLAIN = "plain"
     """Without the readability passes."""
     DISPATCH = "dispatch"
@@ -297,12 +299,11 @@ class Attempts:
         if joined:
             join_ends(flow)
         hints = self._hints_for(code)
-        lifted = lift(flow, hints, places=self._is_as_written(code), expressions=one_statement)
         culprit = id(code) in self.culprits or not (self.culprits or self.missing)
-        if self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode):
-            statements = _dispatched(lifted, flow)
-        else:
-            statements = self._structured(lifted, flow, hints)
+        whole = one_statement or (culprit and self.form is Form.JOINED)
+        lifted = lift(flow, hints, places=self._is_as_written(code), expressions=whole)
+        dispatched = self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode)
+        statements = _dispatched(lifted, flow) if dispatched else self._structured(lifted, flow, hints)
         result = drop_plumbing(statements, hints.droppable, lifted.temporaries)
         if joined:
             kept = without_mark(result)
