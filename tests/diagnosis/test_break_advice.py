@@ -19,6 +19,7 @@ from depyf.diagnosis.break_advice import (
     cause_of_break,
     described_break,
     described_error,
+    is_limit,
 )
 
 TABLE = [
@@ -294,3 +295,19 @@ def test_every_phase_that_pytorch_times_has_words() -> None:
 def test_measuring_candidates_is_called_so_and_has_advice(phase: str) -> None:
     assert called(phase) == "measuring candidates for kernels (autotuning)"
     assert "mode='default'" in advice_for_phase(phase)
+
+
+def test_the_recompile_limit_is_known_by_the_type_and_the_title_of_its_error() -> None:
+    for error in (
+        "Unsupported: cache_size_limit reached",  # PyTorch 2.4
+        "RecompileLimitExceeded: accumulated_recompile_limit reached",  # 2.9
+        "Unsupported: Dynamo cache limit exceeded\n  Explanation: ...",
+        "Unsupported: Dynamo recompile limit exceeded\n  Explanation: ...",  # 2.13
+    ):
+        assert is_limit(error), error
+    for error in (
+        "ValueError: rate limit exceeded",  # of a backend
+        "BackendCompilerFailed: backend='mine' raised:\nRuntimeError: recompile_limit reached",
+        "FailOnRecompileLimitHit: recompile_limit reached with fullgraph=True",
+    ):
+        assert not is_limit(error), error

@@ -79,6 +79,11 @@ _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 _RAISED_LIMIT = "FailOn"
 """The start of the type of what is raised at the recompile limit with ``fullgraph=True``, or on request."""
 
+_LIMIT = re_compile(
+    r"^(?:RecompileLimitExceeded|Unsupported): "
+    r"(?:(?:accumulated_)?(?:recompile|cache_size)_limit reached|Dynamo (?:recompile|cache) limit exceeded)"
+)
+
 _NAMED = 3
 
 _FOR_BREAKS: Mapping[BreakCause, str] = {
@@ -203,6 +208,11 @@ def advice_for_break(reason: str, explanation: str, hints: Sequence[str], stack:
 def is_raised_limit(error: str) -> bool:
     """Return whether an error, by its type, is the recompile limit's: it raises one with ``fullgraph=True``."""
     return error.startswith(_RAISED_LIMIT)
+
+
+def is_limit(error: str) -> bool:
+    """Return whether an error, by its type and its title, is that of a recompile limit at which Dynamo goes on."""
+    return _LIMIT.search(error) is not None
 
 
 def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) -> str:

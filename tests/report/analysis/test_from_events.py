@@ -14,7 +14,7 @@ from depyf.own_package import FOLDER
 from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import UNCOMPILED
-from depyf.report.model.counts import RAISED
+from depyf.report.model.counts import LIMIT, RAISED
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.phases import own_seconds
 from depyf.report.model.run import Artifact
@@ -92,6 +92,7 @@ def test_a_function_that_is_known_by_its_resume_function_only_is_added() -> None
         ("Unsupported", False, False, RAISED),  # fullgraph=True
         ("Unsupported", False, True, "graph break that Dynamo can't go on from"),
         ("Unsupported", None, False, "graph break that Dynamo can't go on from"),  # before PyTorch 2.6
+        ("<class 'torch._dynamo.exc.Unsupported'>", None, False, "graph break that Dynamo can't go on from"),  # 2.4
         ("TorchRuntimeError", False, False, RAISED),
         ("FailOnRecompileLimitHit", False, False, RAISED),
         ("TorchRuntimeError", True, False, Cause.ERROR.value),
@@ -107,6 +108,16 @@ def test_a_log_says_whether_the_program_got_an_error(
     assert [each.cause for each in run.fallbacks] == [cause]
     assert run.totals["fallbacks"] == (cause != RAISED)
     assert any("can't be compiled: the call raised" in each.title for each in run.findings) == (cause == RAISED)
+
+
+def test_a_limit_of_the_programs_is_not_the_recompile_limit() -> None:
+    reasons = {"BackendCompilerFailed": "rate limit exceeded", "Unsupported": "Dynamo recompile limit exceeded"}
+    failed = [
+        metrics(compile_id=f"{n}/1", has_guarded_code=False, fail_type=kind, fail_reason=reason)
+        for n, (kind, reason) in enumerate(reasons.items())
+    ]
+    run = build_run(failed, [], files=Files(read=read))
+    assert [each.cause for each in run.fallbacks] == ["error while compiling", LIMIT]
 
 
 def test_what_became_of_a_compilation() -> None:

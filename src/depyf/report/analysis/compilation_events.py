@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
+from depyf.diagnosis.break_advice import is_limit, is_raised_limit
+from depyf.diagnosis.guard_sources import class_name
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
@@ -24,15 +26,30 @@ def status_of(
 ) -> Tuple[Status, str]:
     """Return the status of a compilation, and why it failed."""
     names = {event.name for event in events}
-    if metrics.get("fail_type"):
-        reason = without_addresses(str(metrics.get("fail_reason") or "")).strip()
-        return "failed", f"{metrics['fail_type']}: {reason}"
+    failure = failure_in(metrics)
+    if failure:
+        return "failed", failure
     if metrics.get("has_guarded_code") is False:
         return "skipped", "Dynamo made no code for it"
     if fact is None and not metrics and Stage.CAPTURED.record not in names:
         return "failed", "it did not come to its end"
     graph = bool(names & GRAPHS) or bool(fact is not None and fact.graphs)
     return ("compiled" if graph else "empty"), ""
+
+
+def failure_in(metrics: Mapping[str, object]) -> str:
+    """Return the name of the type and the text of the error that ended a compilation; empty if there is none. Up to
+    PyTorch 2.4 the type is named as ``<class 'torch._dynamo.exc.Unsupported'>``."""
+    if not metrics.get("fail_type"):
+        return ""
+    kind = class_name(str(metrics["fail_type"])).rpartition(".")[2]
+    return f"{kind}: {without_addresses(str(metrics.get('fail_reason') or '')).strip()}"
+
+
+def reached_limit(metrics: Mapping[str, object]) -> bool:
+    """Return whether torch gave up at a limit before it compiled: this is not a recompilation."""
+    failure = failure_in(metrics)
+    return is_limit(failure) or is_raised_limit(failure)
 
 
 def error_stack(events: Sequence[Event]) -> Tuple[Frame, ...]:

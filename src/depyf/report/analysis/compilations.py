@@ -13,7 +13,14 @@ from depyf.diagnosis.guard_text import read
 from depyf.messages import listed
 from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.causes import also_fail, required_values, settings_changed, value_now, what_is_new
-from depyf.report.analysis.compilation_events import caches_in, error_stack, status_of, symbols_in, total_seconds
+from depyf.report.analysis.compilation_events import (
+    caches_in,
+    error_stack,
+    reached_limit,
+    status_of,
+    symbols_in,
+    total_seconds,
+)
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
 from depyf.report.analysis.graph_links import whole_stacks
@@ -170,7 +177,7 @@ class Compilations:
         seen: Dict[int, Set[Tuple[str, str]]] = {}
         for compile_id in self._events:
             for event in self._named(compile_id, "recompile_reasons"):
-                if compile_id not in found and not self._reached_limit(compile_id):
+                if compile_id not in found and not reached_limit(self._metrics(compile_id)):
                     made = self._parts.part("why a function was recompiled", None, self._recompile, event, seen)
                     if made is not None:
                         found[compile_id] = made
@@ -195,11 +202,6 @@ class Compilations:
         too = f" The entry was compiled for other values of {listed(also, 3)}, too." if also else ""
         advice = _sentence(words.advice) + too
         return Recompile(compile_id, function, guards, advice.strip(), cause=words.kind or words.cause.value)
-
-    def _reached_limit(self, compile_id: str) -> bool:
-        """Return whether torch fell back before it compiled: this is not a recompilation."""
-        reason = str(self._metrics(compile_id).get("fail_reason") or "")
-        return "limit" in reason.split("\n")[0].lower()
 
     def _failed(
         self,

@@ -9,6 +9,7 @@ from depyf.diagnosis.break_advice import (
     advice_for_cudagraphs,
     advice_for_fallback,
     advice_for_rerecords,
+    is_limit,
     is_raised_limit,
 )
 from depyf.diagnosis.constraints import violated_constraint
@@ -303,7 +304,7 @@ def _from_metrics(
             else RAISED
             if is_raised_limit(kind)
             else LIMIT
-            if "limit" in each.failure.split("\n")[0].lower()
+            if is_limit(each.failure)
             else _cause_in_metrics(
                 each.metrics, broken=kind in ("Unsupported", "UserError"), met=each.compile_id in met
             )
