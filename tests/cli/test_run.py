@@ -357,7 +357,8 @@ def test_a_damaged_manifest_of_an_earlier_run_does_not_hide_the_summary(folder: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing.py"], "there is no such script"),
+        (["nothing.py"], "nothing.py: there is no such script\n"),
+        (["nothing"], "there is no such script, and no such command on PATH (a module: -m nothing)"),
         (["-m", "no_such_module"], "no module named no_such_module"),
         (["-m", "package.nothing"], "no module named package.nothing"),
         (["-m", "package.inner"], "package.inner is a package that can't be run directly"),

@@ -106,7 +106,9 @@ def _script(name: str) -> str:
         return name
     command = None if os.path.dirname(name) else shutil.which(name)
     if command is None:
-        raise NoProgramError(f"{name}: there is no such script, and no such command on PATH (a module: -m {name})")
+        is_path = os.path.dirname(name) or name.endswith(".py")
+        other = "" if is_path else f", and no such command on PATH (a module: -m {name})"
+        raise NoProgramError(f"{name}: there is no such script{other}")
     try:
         with open(command, "rb") as file:
             first = file.readline()
