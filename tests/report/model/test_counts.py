@@ -186,3 +186,13 @@ def test_the_headline_comes_first_everywhere(run: Run, said: str) -> None:
 def test_a_result_has_the_same_words_in_the_index_as_on_the_page() -> None:
     row = next(line for line in index_markdown(run_of("empty")).splitlines() if line.startswith("| 0/0 |"))
     assert "| no graph |" in row
+
+
+def test_frames_of_libraries_come_last_where_no_graph_was_compiled() -> None:
+    run = run_of("empty")
+    library = Source("/env/lib/python3.11/site-packages/typing_extensions.py", "", library=True)
+    functions = (*run.functions, Function("g", "g", len(run.sources), 1, 2))
+    skipped = Fallback(len(run.functions), None, "skipped", "no tensor-related objects found in frame")
+    run = replace(run, sources=(*run.sources, library), functions=functions, fallbacks=(skipped,))
+    expected = "Net.f has no operation on tensors in it; g has nothing in it to compile"
+    assert headline(run) == f"no graph was compiled: {expected}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 from depyf.report.model.counts import RAISED, SKIPPED, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
+from depyf.report.model.places import is_of_a_library
 from depyf.report.model.run import Fallback, Run
 
 EXPORTED = "exported_program"
@@ -62,18 +63,27 @@ def _without_compilations(run: Run) -> str:
 
 
 def _why_no_graph(run: Run) -> List[str]:
-    """Return the functions that Dynamo saw, each with its result."""
-    reasons: Dict[str, str] = {}
-    for each in (*raised(run), *lost(run), *(each for each in run.fallbacks if each.cause == SKIPPED)):
-        name = "a frame" if each.function is None else run.functions[each.function].qualified_name
-        reasons.setdefault(name, f"{name} {_came_to(each)}")
+    """Return the functions that Dynamo saw, each with its result: the user's before those of libraries, and what Dynamo
+    began to compile before what it skipped."""
+    skipped = [each for each in run.fallbacks if each.cause == SKIPPED]
+    begun = (*raised(run), *lost(run), *(each for each in skipped if each.compile_id is not None))
+    seen = [(each.function, _came_to(each)) for each in begun]
     for one in run.compilations:
         if one.function is not None and one.status in ("empty", "failed", "skipped"):
-            name = run.functions[run.root(one.function)].qualified_name
             failed = one.status == "failed"
-            reasons.setdefault(name, f"{name} {'failed to compile' if failed else 'has no operation on tensors in it'}")
+            result = "failed to compile" if failed else "has no operation on tensors in it"
+            seen.append((run.root(one.function), result))
+    seen += [(each.function, _came_to(each)) for each in skipped if each.compile_id is None]
+    reasons: Dict[str, str] = {}
+    for function, result in sorted(seen, key=lambda each: _is_of_a_library(run, each[0])):
+        name = "a frame" if function is None else run.functions[function].qualified_name
+        reasons.setdefault(name, f"{name} {result}")
     found = list(reasons.values())
     return [*found[:_NAMED], *([f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else [])]
+
+
+def _is_of_a_library(run: Run, function: Optional[int]) -> bool:
+    return function is not None and is_of_a_library(run, (run.functions[function].source, 1))
 
 
 def _came_to(each: Fallback) -> str:
