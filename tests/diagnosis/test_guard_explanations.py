@@ -72,6 +72,13 @@ KNOWN = [
     ("___check_torch_function_mode_stack()", "", None, None, "other torch function modes are active"),
     ("KeyError on L['d']['a']", "d['a']", None, "missing", "d['a'] is missing, and was there when this was compiled"),
     ("len(L['d']) != 2", "d", "2", None, "d has another number of keys than 2"),
+    (
+        "CodeGuardAccessor: Not a function on L['fn'].__code__",
+        "fn",
+        "function",
+        None,
+        "fn is not a function, which it was compiled for",
+    ),
     ("TYPE_MISMATCH(L['d'])", "d", None, None, "d is of another class"),
     (
         "_dynamo_dynamic_indices not a subset: runtime {0, 1} is not a subset of compiled {0}",

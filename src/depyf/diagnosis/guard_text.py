@@ -171,6 +171,10 @@ _RULES: List[Rule] = [
     ),
     (re_compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
     (re_compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    (
+        re_compile(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
+        lambda match: Guard(GuardKind.CLASS, match[1], "function"),
+    ),
     (re_compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
     (re_compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
     (
