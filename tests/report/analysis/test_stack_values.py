@@ -40,6 +40,11 @@ def test_a_method_is_called_as_in_the_program() -> None:
     assert words(caller("    seen = t.seen\n    append = seen.append\n")) == "t.seen.append is not ___stack1"
 
 
+def test_a_method_of_a_global_is_called_as_in_the_program() -> None:
+    text = caller("    (out,) = __compiled_fn_2(x)\n    append = log.lines.append\n    h = out.item\n")
+    assert words(text) == "log.lines.append is not ___stack1"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -47,6 +52,8 @@ def test_a_method_is_called_as_in_the_program() -> None:
         "    append = t\n    append = t.b\n",  # bound twice
         "    append = __import_m.f\n",  # not of the function's variables
         "    append = append.b\n",
+        "    (out,) = __compiled_fn_2(x)\n    append = out.item\n",  # a value of a graph
+        "    for log in t: pass\n    append = log.append\n",  # a variable of its own
         "    x = t.a\n    append = x.b\n",  # a variable that was bound again
     ],
 )

@@ -2,8 +2,8 @@
 
 Where a graph breaks inside of an expression, the resume function gets what was computed of it as ``___stack0``,
 ``___stack1``, and so on. The transformed code that calls it shows what these are: ``append = tracker.seen.append`` and
-``return __resume_at_156_3([], [], append, x)``. Only attributes of the function's own variables get such a name: other
-values have none in the program.
+``return __resume_at_156_3([], [], append, x)``. Only attributes of the function's own variables and of the program's
+globals get such a name: other values have none in the program.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ def _arguments(code: ast.FunctionDef, lines: AbstractSet[int]) -> Iterator[Seque
 
 
 def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
-    """Return a value as attributes of a variable of the function; ``None`` of other values."""
+    """Return a value as attributes of a variable of the function, or of a global; ``None`` of other values."""
     assigned: Dict[str, List[ast.expr]] = {}
     for node in ast.walk(code):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             assigned.setdefault(node.targets[0].id, []).append(node.value)
-    own = {each.arg for each in code.args.args if not each.arg.startswith("__")}
+    own = {each.arg for each in code.args.args}
+    bound = {each.id for each in ast.walk(code) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     attributes: List[str] = []
     while True:
         if isinstance(value, ast.Attribute):
@@ -86,7 +87,9 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
             (value,) = assigned.pop(value.id)
         else:
             break
-    if not isinstance(value, ast.Name) or value.id not in own or value.id in assigned or not attributes:
+    if not isinstance(value, ast.Name) or value.id in bound or not attributes:
+        return None
+    if value.id.startswith("__"):  # what the compiler adds: names of modules, and what was on the stack before
         return None
     return ".".join([value.id, *reversed(attributes)])
 
