@@ -51,10 +51,10 @@ def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Pa
             assert page.is_visible(f"#{pane}-L2")
 
 
-def parameters_page(tmp_path: Path, layers: int = 2) -> Path:
+def parameters_page(tmp_path: Path, layers: int = 2, own_input: bool = False) -> Path:
     """The page of a graph that names an input, and the parameters of ``layers`` layers, before it computes.
 
-    Line 2 of the source is in its operation alone, line 1 in parameters alone."""
+    Line 2 of the source is in its operation (and with ``own_input`` in the input), line 1 in parameters alone."""
     b = RunBuilder(sources=[Source("/m.py", "w = self.layers[0].weight\ny = w @ x")])
     b.functions.append(Function("f", "f", 0, 1, 2))
     b.compilation("0/0", 0, [("mm", "mm(l_x_)", ((0, 2),))])
@@ -66,6 +66,7 @@ def parameters_page(tmp_path: Path, layers: int = 2) -> Path:
     b.texts[graph.id] = "\n".join([*lines[:6], *added, *lines[6:]]) + "\n"
     links = [replace(each, first=each.first + len(added), last=each.last + len(added)) for each in graph.links]
     links += [Link(8 + n, 8 + n, ((0, 1),), (name,)) for n, name in enumerate(names)]
+    links += [Link(7, 7, ((0, 2),), ("l_x_",))] if own_input else []
     b.artifacts[b.artifacts.index(graph)] = replace(graph, links=tuple(links))
     path = tmp_path / "index.html"
     path.write_text(render_page(*b.run()), encoding="utf-8")
@@ -93,6 +94,17 @@ def test_what_is_chosen_does_not_unfold(chromium: Any, tmp_path: Path) -> None:
         page.click("[data-fold]")
         page.click("#source-code-L1 .text")
         assert hits.inner_text() == "1 of 1"
+
+
+def test_stages_count_the_places_that_they_show(chromium: Any, tmp_path: Path) -> None:
+    """Line 2 names an input in the captured graph, and is computed below; another stage is shown."""
+    with opened(chromium, parameters_page(tmp_path, own_input=True), "#source/f0/2") as page:
+        page.click("[data-pane=stage] .tab:has-text('Forward graph')")
+        captured = page.locator("[data-pane=stage] .tab:has-text('Captured graph')")
+        assert captured.inner_text() == "Captured graph1"
+        captured.click()
+        assert page.inner_text("[data-pane=stage] .hits") == "1 of 1"
+        assert captured.inner_text() == "Captured graph1"
 
 
 def test_a_fold_is_opened_with_the_keyboard(chromium: Any, tmp_path: Path) -> None:

@@ -236,6 +236,8 @@ def test_a_comparison_shows_the_captured_graph_first_with_short_names_and_notes_
     with opened(chromium, pages["diff"]) as page:
         heads = page.locator(".view-ranks h2").all_inner_texts()
         assert heads[-1] == "Notes" or "Notes" not in heads
+        titles = [head.rstrip("0123456789, ") for head in heads]
+        assert len(set(titles)) == len(titles)
         for section in page.locator(".difference:has(h3:has-text('another graph'))").all():
             assert section.locator(".sides h3").first.inner_text() == "Captured graph"
         assert not page.locator(".difference pre .row:has-text('+++ ')").count()

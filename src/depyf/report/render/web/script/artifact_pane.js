@@ -77,7 +77,7 @@ class ArtifactPane {
       Object.assign(this.code.hooks, folded, { tint: coloursIn(this.run, artifact, this.view.target.source), short: graph ? shortComment : null, inputs: this.run.inputsOf(artifact) });
       this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
-      this.begin = graph ? firstOperation(text) : 1;
+      this.begin = beginOf(this.run, artifact);
       if (this.begin > 1) first.push(this.begin);
       if (first.length) this.code.reveal(first.reduce((one, other) => Math.min(one, other)), "top"); // not imports and parameters above it
     }
@@ -141,7 +141,7 @@ class ArtifactPane {
       (each) => each.compile_id === (this.artifact || {}).compile_id && (each.kind !== "wrapper" || each === this.artifact || has(each))
     );
     const buttons = list.map((each) => {
-      const many = this.found && this.found.get(each) ? blocksOf(this.found.get(each), each === this.artifact ? this.begin : 1).length : 0;
+      const many = this.found && this.found.get(each) ? blocksOf(this.found.get(each), beginOf(this.run, each)).length : 0;
       return el("button", {
         type: "button", class: many ? "tab some" : "tab", "aria-pressed": String(each === this.artifact),
         onclick: () => { this.open(each); this.view.remember(this.view.code.cursor); },
@@ -151,12 +151,17 @@ class ArtifactPane {
   }
 }
 
-// The line of a graph that computes first: those above it only rename parameters. A comment above it belongs to it.
-function firstOperation(text) {
-  const lines = text.split("\n");
-  const at = lines.findIndex((line) => /^\s+\w+(?:\s*:\s*(?:"[^"]*"|'[^']*'))?\s*= (?!\w+\s*(?:;|$))/.test(line));
-  if (at < 0) return 1;
-  return /^\s*# File: /.test(lines[at - 1] || "") ? at : at + 1;
+const BEGINS = new WeakMap();
+
+// The line of an artifact that computes first: those of a graph above it only rename inputs. A comment above it belongs to it.
+function beginOf(run, artifact) {
+  if (artifact.kind !== "graph") return 1;
+  if (!BEGINS.has(artifact)) {
+    const text = run.text(artifact);
+    const found = /^([ \t]*# File: .*\n)?[ \t]+\w+(?:[ \t]*:[ \t]*(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*= (?!\w+[ \t]*(?:;|$))/m.exec(text);
+    BEGINS.set(artifact, found ? text.slice(0, found.index).split("\n").length : 1);
+  }
+  return BEGINS.get(artifact);
 }
 
 // The first lines of runs of neighbouring lines; where some are the thing itself, only those.

@@ -20,7 +20,7 @@ function showRanks(wanted, node) {
 }
 
 const KINDS_OF_CHANGE = [
-  ["function", "Functions"], ["break", "Graph breaks"], ["recompile", "Recompilations"], ["fallback", "Fallbacks to eager"],
+  ["function", "Functions of one run only"], ["break", "Graph breaks"], ["recompile", "Recompilations"], ["fallback", "Fallbacks to eager"],
   ["failure", "Results of compilations"], ["graph", "Graphs"], ["kernel", "Kernels"],
 ];
 
