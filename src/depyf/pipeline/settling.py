@@ -18,7 +18,7 @@ def settled(attempts: Attempts) -> Attempt:
     attempts.thorough, attempts.places, attempts.released, attempts.emptied = False, {}, set(), False
     first = _first(attempts)
     attempt = _without_overdue(attempts, first)
-    if not attempt.comparison.proved and first.comparison.overdue:
+    if not attempt.comparison.proved and any(part.overdue for part in first.comparison.walk()):
         attempts.released, attempts.thorough = set(), True
         attempt = _without_overdue(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:

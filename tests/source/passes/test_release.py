@@ -80,6 +80,15 @@ def test_what_must_be_deleted_is_foreseen_by_what_it_holds() -> None:
     assert foreseen(function, {"self", "x"}) == {"modules", "first", "second", "out", "copied"}
 
 
+@pytest.mark.skipif(not hasattr(ast, "unparse"), reason="ast.unparse is new in 3.9")
+def test_names_of_a_function_inside_are_its_own() -> None:
+    inside = "def inner():\n    t = a()\n    u(*t)\n    b()"
+    makes = ["s = x()", inside, "y(1)", "return inner(s)"]
+    assert text(release(ast.parse("\n".join(makes)).body, {"t"})) == makes
+    shares = ["t = x()", inside.replace("t = a()", "nonlocal t\n    t = a()"), "y(1)", "return inner(t)"]
+    assert text(release(ast.parse("\n".join(shares)).body, {"t"})) == shares
+
+
 def test_names_with_numbers_are_deleted_in_their_order() -> None:
     targets = deletion({"b_10", "b", "b_9", "a_2", "b_1"}).targets
     assert [getattr(each, "id", None) for each in targets] == ["a_2", "b", "b_1", "b_9", "b_10"]

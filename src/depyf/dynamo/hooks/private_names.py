@@ -108,7 +108,7 @@ SIZES_SEEN = _Name("torch._dynamo.pgo", "get_code_state", "copies forget which s
 
 # Guards
 
-ABSENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_NOT_CONTAINS", "guards on absent items read as present", "2.10")
+ABSENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_NOT_CONTAINS", "guards on absent items read as present", "2.12")
 PRESENT_ITEMS = _Name(_GUARDS, "GuardBuilder.SET_CONTAINS", "guards on items of sets are not reported", "2.8")
 OVERLAPPING = _Name(_GUARDS_C, "compute_overlapping_tensors", "guards on shared memory are not evaluated", "2.7")
 GLOBAL_STATE = _Name(_GUARDS_C, "GlobalStateGuard", "guards on the global state are not evaluated")

@@ -274,15 +274,28 @@ class _Release:
         return [deletion(names)]
 
     def _uses(self, nodes: Sequence[ast.AST]) -> Tuple[Set[str], Set[str]]:
+        """Return the names that are read and those that are written. Those of a function's own are not its maker's."""
         reads: Set[str] = set()
         writes: Set[str] = set()
-        for node in nodes:
-            for inner in walk(node):
-                if isinstance(inner, ast.Name) and inner.id in self.names:
-                    (writes if isinstance(inner.ctx, ast.Store) else reads).add(inner.id)
-                elif isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name):
-                    reads |= {inner.target.id} & self.names
+        left = list(nodes)
+        while left:
+            node = left.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                inner_reads, inner_writes = self._uses(node.body)
+                reads |= (inner_reads | inner_writes) - (inner_writes - _shared(node))
+                left += [*node.decorator_list, node.args]
+                continue
+            if isinstance(node, ast.Name) and node.id in self.names:
+                (writes if isinstance(node.ctx, ast.Store) else reads).add(node.id)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                reads |= {node.target.id} & self.names
+            left += ast.iter_child_nodes(node)
         return reads, writes
+
+
+def _shared(function: Union[ast.FunctionDef, ast.AsyncFunctionDef]) -> Set[str]:
+    """Return the names that ``function`` declares to be of an outer scope."""
+    return {name for node in walk(function) if isinstance(node, (ast.Nonlocal, ast.Global)) for name in node.names}
 
 
 def _takes_apart(node: ast.AST) -> bool:
