@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Dict, List
 from urllib.parse import quote
 
+import pytest
 from browser import opened, unfold
 from large_runs import stormy
 from run_builder import RunBuilder
+from sample_runs import sample_run
 
 from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import (
@@ -290,3 +292,18 @@ def test_names_of_torch_in_advice_are_code(chromium: Any, tmp_path: Path) -> Non
         assert page.locator(".findings p").inner_text() == said
         code = page.locator(".findings p code").all_inner_texts()
         assert code == ["torch._dynamo.mark_dynamic(x, 0)", "torch._dynamo.config.a_b = True", "dynamic=True"]
+
+
+@pytest.mark.parametrize("advice", ["Use a mask.", ""])
+def test_what_to_do_about_code_left_to_python_stands_before_pytorchs_long_text(
+    chromium: Any, tmp_path: Path, advice: str
+) -> None:
+    run, _ = sample_run()
+    reason = "Dynamic shape operator\n  Explanation: of many words\n\n  Developer debug context: aten.nonzero"
+    lost = (replace(run.fallbacks[0], cause="a graph break", reason=reason, advice=advice),)
+    with opened(chromium, written(tmp_path, replace(run, fallbacks=lost)), "#recompiles") as page:
+        card = page.locator(".card.fallback")
+        assert "Dynamic shape operator" in card.inner_text()
+        assert card.locator("text=Explanation: of many words").is_visible() == (not advice)
+        card.locator("summary").click()
+        assert card.locator("text=Explanation: of many words").is_visible() == bool(advice)

@@ -127,14 +127,17 @@ const joined = (nodes, between) => nodes.map((node, at) => [at ? between : "", n
 const isRaised = (each) => each.cause.endsWith("raised into the program");
 const cameTo = (each) => (isRaised(each) ? "Failed to compile" : "Left to Python");
 
+// Of a reason of many lines the first is in sight, the others where nothing says what to do.
 function fallbackCard(run, each) {
+  const [reason, ...more] = each.reason === each.cause ? [] : (each.reason || "").trim().split("\n");
   return el(
     "article",
     { class: "card fallback" },
     el("h3", {}, `${cameTo(each)} `, each.compile_id ? chip(run, each.compile_id) : null),
     el("p", {}, el("strong", {}, prose(each.cause))),
-    each.reason && each.reason !== each.cause ? el("p", { class: "quiet told" }, prose(each.reason)) : null,
+    reason ? el("p", { class: "quiet told" }, prose(reason)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
+    more.length ? el("details", { open: !each.advice }, el("summary", {}, "PyTorch says"), el("p", { class: "told" }, prose(more.join("\n").trim()))) : null,
     el("p", {}, calledFrom(run, each.stack, each.place), leadsTo(run, each))
   );
 }
