@@ -121,6 +121,13 @@ def wrong_anchors(page: Path, text: str) -> List[str]:
     return wrong
 
 
+def test_the_pictures_are_those_that_the_pages_show() -> None:
+    shown = {
+        name for each in PAGES for name in re.findall(r"\(\S*screenshots/([\w-]+\.png)\)", each.read_text("utf-8"))
+    }
+    assert {each.name for each in ROOT.glob("docs/screenshots/*")} == shown
+
+
 def test_every_anchor_that_is_linked_is_a_heading() -> None:
     assert [each for page in PAGES for each in wrong_anchors(page, page.read_text())] == []
 

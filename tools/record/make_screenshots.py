@@ -1,4 +1,4 @@
-"""Make docs/screenshots: each view of the page for four programs, and the source of the tutorial's, in Chromium.
+"""Make docs/screenshots: the views of the page that the documents show, of five programs, in Chromium.
 
     python tools/record/make_screenshots.py                    # runs the examples first (needs PyTorch, takes minutes)
     python tools/record/make_screenshots.py --dumps FOLDER     # FOLDER/<example> are their dumps, with a manifest.json
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +29,8 @@ from dumps import dumped
 from depyf.report.model.run import Artifact, Place, Run
 from depyf.report.model.sides import with_sides
 from depyf.report.render.page import TextOf, render_page
+
+_SHOWN = re.compile(r"screenshots/(\w+)-(\w+)\.png")
 
 PROGRAMS = ("branch", "breaks_and_recompiles", "mixture_of_experts", "bert")
 
@@ -46,11 +48,18 @@ def main() -> None:
             run, text_of = dumped(dump)
             page = Path(scratch, f"{program}.html")
             page.write_text(render_page(run, text_of), encoding="utf-8")
-            shoot(chromium, page, addresses(run, text_of), out, program, "dark" if number % 2 else "light")
+            views = {view: each for view, each in addresses(run, text_of).items() if (program, view) in shown()}
+            shoot(chromium, page, views, out, program, "dark" if number % 2 else "light")
         page = run_tutorial(Path(scratch, "tutorial"), arguments.dumps)
         shoot(chromium, page, {"source": "#source/f0/15"}, out, "tutorial", "light", width=1400, height=760)
     total = sum(path.stat().st_size for path in out.glob("*.png"))
     print(f"{len(list(out.glob('*.png')))} pictures, {total / 1e6:.1f} MB")
+
+
+def shown() -> Set[Tuple[str, str]]:
+    """Return the programs and views whose pictures the documents show."""
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    return {found for each in documents for found in _SHOWN.findall(each.read_text(encoding="utf-8"))}
 
 
 def run_example(program: str, scratch: Path) -> Path:
