@@ -136,3 +136,18 @@ def test_folded_lines_take_no_room_before_they_are_drawn(chromium: Any, tmp_path
         assert page.locator("#stage-code .line.hit").is_visible()
         assert page.locator("#stage-code .inner").bounding_box()["height"] < 600
         assert page.is_visible("#stage-code-L7")
+
+
+def test_more_stages_than_have_room_show_half_of_a_row(chromium: Any, tmp_path: Path) -> None:
+    b = RunBuilder(sources=[Source("/m.py", "y = f(x)")])
+    b.functions.append(Function("f", "f", 0, 1, 1))
+    b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
+    graph = next(each for each in b.artifacts if each.stage == "Captured_Graph")
+    b.artifacts += [replace(graph, id=f"g{n}", stage=f"a_stage_with_a_long_name_{n}") for n in range(20)]
+    path = tmp_path / "index.html"
+    path.write_text(render_page(*b.run()), encoding="utf-8")
+    with opened(chromium, path, "#source/f0/1") as page:
+        edge = page.locator("[data-pane=stage] .where").bounding_box()
+        bottom = edge["y"] + edge["height"]
+        boxes = [each.bounding_box() for each in page.locator("[data-pane=stage] .where .tab").all()]
+        assert any(box["y"] + 6 < bottom < box["y"] + box["height"] - 6 for box in boxes)
