@@ -65,7 +65,8 @@ def test_recompilations_and_limits_are_at_the_line_that_calls_the_module(
                 assert all(run.sources[source].library for source, _ in failed.stack[len(before) + 1 :])
     index = (tmp_path / "index.md").read_text()
     assert f"test_own_lines.py:{HERE}" in index
-    assert "dropout.py" in index.partition("## ")[2], "the line of the library is named, too"
+    known = any(failed.place for recompile in run.recompiles for failed in recompile.failed)
+    assert ("(in dropout.py:" in index) == known, "the line of the library is named, too, if PyTorch has it"
 
 
 class Own(torch.nn.Module):
@@ -102,6 +103,9 @@ def test_a_log_names_the_module_as_a_dump_does(tmp_path: Path) -> None:
     environment = {**os.environ, "TORCH_TRACE": str(tmp_path)}
     command = [sys.executable, "-c", program, os.path.dirname(__file__)]
     subprocess.run(command, env=environment, check=True, capture_output=True)
+    (log,) = tmp_path.iterdir()
+    if "type=<class 'torch.nn.modules.container.Sequential'>" not in log.read_text():
+        pytest.skip("the log of this PyTorch does not have the class")
     (loaded,) = load([str(tmp_path)])
     names = {each.name: each.qualified_name for each in loaded.run.functions}
     assert names["inner"] == "Sequential.forward"
