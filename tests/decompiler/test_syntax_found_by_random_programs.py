@@ -642,6 +642,11 @@ PROVED = {
             a = (((lambda: b) if a else (a.p and a and b)) and (not a)) and ((a := (a if True else a)) or f(1))
             return a
     """,
+    "and, or in a choice that a constant decides, as operands": """
+        def program(a, b, d):
+            x = f((d or f(8) if True else f(9) in b) and a, (d and f(8) if 1 else c) or a)
+            return (d or x if True else b) and f(10) is not None
+    """,
     "a test that decides nothing, among operands": """
         def program(a, b, c, d):
             def inner():

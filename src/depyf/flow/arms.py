@@ -118,3 +118,11 @@ def computes_alone(ops: List[Instr]) -> bool:
 def comparable(instr: Instr) -> object:
     """Return a key for the argument of ``instr``: 1 and True are two constants."""
     return id(instr.arg) if instr.op is Op.CONST else instr.arg
+
+
+def returns_at_once(block: Block) -> bool:
+    """Return whether ``block`` only returns a value that is on the stack, perhaps from an ``except`` clause."""
+    return bool(block.ops) and block.ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in block.ops)
+
+
+_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})

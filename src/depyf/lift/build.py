@@ -31,7 +31,10 @@ class CellName(ast.Name):
 
 
 class TestedAgain(ast.BoolOp):
-    """An ``and`` or ``or`` whose value is tested by the next operator, though its own test has already decided that."""
+    """An ``and`` or ``or`` whose value is tested by the next operator, though its own test has already decided that.
+    ``chosen``: all paths jump to that test, as from an arm of a choice."""
+
+    chosen = False
 
 
 class TestedByNot(ast.BoolOp):
@@ -53,9 +56,13 @@ def tested_twice(test: ast.expr) -> ast.expr:
     return ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), test))
 
 
-def tested_again(expr: ast.expr) -> ast.expr:
+def tested_again(expr: ast.expr, *, chosen: bool) -> ast.expr:
     """Return ``expr`` for use as a test."""
-    return TestedAgain(expr.op, expr.values) if isinstance(expr, ast.BoolOp) else expr
+    if not isinstance(expr, ast.BoolOp):
+        return expr
+    again = TestedAgain(expr.op, expr.values)
+    again.chosen = chosen
+    return again
 
 
 def after_test(test: ast.expr, value: ast.expr) -> ast.expr:

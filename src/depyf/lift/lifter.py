@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, List, Optional, Set, Tuple
 
+from depyf.flow.arms import returns_at_once
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Term, Test
 from depyf.flow.order import Order, order_blocks
 from depyf.flow.patterns import PatternBranch, PatternJump
@@ -133,7 +134,7 @@ class _Lifter:
         while block.leaves and not block.ops and isinstance(block.term, Jump) and block.id not in seen:
             seen.add(block.id)
             block = self.graph.blocks[block.term.target]
-        if _returns_at_once(block):
+        if returns_at_once(block):
             return
         # The value that is to be returned by a ``finally`` that never ends normally is returned inside as well.
         returned = len(node.base) - 1 if isinstance(block.term, End) and not block.ops else None
@@ -150,7 +151,7 @@ class _Lifter:
     def _only_returns(self, block: Block) -> bool:
         """Return whether ``block`` only returns a stack value, perhaps in a ``try`` whose ``finally`` overrides it."""
         if not block.leaves:
-            return _returns_at_once(block)
+            return returns_at_once(block)
         if block.ops or not isinstance(block.term, End):
             return False
         edges = self.edges[block.id]
@@ -243,6 +244,11 @@ class _Lifter:
         self.skip[fall.id] = 1
         return True
 
+    def _falls_into(self, id: int) -> bool:
+        """Return whether a block goes on to block ``id`` without a jump."""
+        terms = [self.graph.blocks[each].term for each in (self.block_predecessors or {}).get(id, ())]
+        return any(isinstance(term, Jump) and term.offset < 0 for term in terms)
+
     def _terminate(self, node: Node, block: Block, simulator: Simulator, *, keep: bool) -> None:
         term = block.term
         if isinstance(term, End):
@@ -306,7 +312,7 @@ class _Lifter:
             if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: other edges jump to its successor
                 behind = fall.term.target
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
-            test = build.tested_again(top.expr)
+            test = build.tested_again(top.expr, chosen=not self._falls_into(node.last_block))
             node.terminator = Condition(test, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
             top.kept_at = copied_at
@@ -340,11 +346,3 @@ def _handled(stack: List[Item]) -> Tuple[int, ...]:
 def _holds_values(node: Node) -> bool:
     """Return whether ``node`` has evaluated something that is still pending."""
     return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
-
-
-def _returns_at_once(block: Block) -> bool:
-    ops = block.ops
-    return bool(ops) and ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in ops)
-
-
-_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})

@@ -13,7 +13,7 @@ from depyf.errors import DecompilationError
 from depyf.lift.build import TestedAgain, TestedByNot
 from depyf.source.printing.fstrings import FormattedStrings
 from depyf.source.printing.literals import LARGEST_PLAIN_NUMBER, Literals
-from depyf.source.printing.repeated_tests import LINES_MATTER
+from depyf.source.printing.repeated_tests import ARMS_MATTER, LINES_MATTER
 
 # The precedence of expressions, lowest first. A position without special requirements is TEST.
 TUPLE, YIELD, TEST, OR, AND, NOT, COMPARE, BIT_OR, BIT_XOR, BIT_AND, SHIFT, SUM, PRODUCT, SIGN, POWER, AWAIT, ATOM = (
@@ -176,10 +176,12 @@ class Expressions:
         text = word.join([methods[value.__class__](self, value, binds + 1) for value in node.values])
         return f"({text})" if binds < level else text
 
-    def _tested_again(self, node: ast.BoolOp, level: int) -> str:
-        """Return the text of an ``and`` or ``or`` that has to be on a line of its own (``repeated_tests``)."""
+    def _tested_again(self, node: TestedAgain, level: int) -> str:
+        """Return the text of an ``and`` or ``or`` that has to be on a line of its own, or in a choice
+        (``repeated_tests``)."""
         if not LINES_MATTER:
-            return self._BoolOp(node, level)
+            arm = ARMS_MATTER and node.chosen
+            return f"({self._BoolOp(node, OR)} if True else None)" if arm else self._BoolOp(node, level)
         return f"(\n{self.indent}    {self._BoolOp(node, TEST)}\n{self.indent})"
 
     def _Compare(self, node: ast.Compare, level: int) -> str:

@@ -5,7 +5,8 @@
     ) or c
 
 On one line the compiler makes one jump of both tests (up to 3.11), which ``__bool__`` could observe. So the inner
-expression is put on a separate line; where the tests are one jump, both have to stay on one line.
+expression is put on a separate line; where the tests are one jump, both have to stay on one line. Up to 3.9 lines do
+not matter, but an arm of a choice does: ``(a and b if True else None) or c``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from depyf.bytecode.syntax_trees import children, has_blocks
 
 LINES_MATTER = len({compile(text, "", "eval").co_code for text in ("(a and b) or c", "((\n a and b) or c)")}) == 2
 """Whether the compiler of this Python joins tests on one line."""
+_ARMS = ("(a and b) or c", "(a and b if True else 0) or c")
+ARMS_MATTER = len({compile(text, "", "eval").co_code for text in _ARMS}) == 2
+"""Whether it joins the tests of an arm with those of the operator around the choice."""
 
 
 def is_unbreakable(line: str, cls: type) -> bool:
