@@ -647,6 +647,13 @@ PROVED = {
             x = f((d or f(8) if True else f(9) in b) and a, (d and f(8) if 1 else c) or a)
             return (d or x if True else b) and f(10) is not None
     """,
+    "tests of constants in targets that are unpacked, in a class": """
+        def program(a, b, d):
+            class Inner:
+                ((None and d and h)[h], (0 is h != f)[d], b,) = h[d or a]
+                for [*((-0.0 or b)).r] in []:
+                    y = (*((1j and d)).p,) = a
+    """,
     "a test that decides nothing, among operands": """
         def program(a, b, c, d):
             def inner():
