@@ -4,7 +4,7 @@ it allocates, reuses and deletes.
 
 from __future__ import annotations
 
-from typing import AbstractSet, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.ledger import Ledger, stays_alive
@@ -16,12 +16,13 @@ _SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
 _EMPTY = re_compile(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
 """An allocation. PyTorch 2.2 writes ``empty``, without strides, for those that are contiguous."""
 _VIEW = re_compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
-_ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d+)\]$")
+_ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d{1,9})\]$")
 _RESULT = re_compile(r"(buf\w*) = [\w.]+\(")
 _DELETE = re_compile(r"del (\w+(?:, \w+)*)$")
 _STATEMENTS = re_compile(r";\s+(?=del )")
 _NAME = re_compile(r"[A-Za-z_]\w*")
 _PARTITION_ARGUMENTS = re_compile(r"partition\d+_args = \[(.*)\]$")
+_PARTITION = re_compile(r"def partition_(\d+)\(args\):")
 _PARTITION_RUNS = re_compile(r"= self\.partitions\[(\d+)\]\(")
 
 
@@ -35,6 +36,7 @@ def read_module(
     if begin is None:
         return None
     ledger = Ledger()
+    parts = {match[1]: at for at, match in enumerate(_PARTITION.match(line) for _, line in lines) if match is not None}
     passed: List[str] = []
     gone: Set[str] = set()
     for number, line in lines[begin + 1 :]:
@@ -54,7 +56,8 @@ def read_module(
         elif arguments is not None:
             passed, gone = _names(arguments[1]), set()
         elif partition is not None:
-            if not _read_partition(ledger, lines, partition[1], passed, gone, symbols):
+            begins = parts.pop(partition[1], None)  # each runs once
+            if begins is None or not _read_partition(ledger, lines[begins + 1 :], passed, gone, symbols):
                 return None
             passed = []
         elif "partition_" in code:
@@ -73,22 +76,18 @@ def _names(code: str) -> List[str]:
 
 def _read_partition(
     ledger: Ledger,
-    lines: Sequence[Tuple[int, str]],
-    which: str,
+    lines: Iterable[Tuple[int, str]],
     passed: Sequence[str],
     gone: AbstractSet[str],
     symbols: Mapping[str, int],
 ) -> bool:
-    """Read the function of a partition where the wrapper calls it; return whether there is one of this form.
+    """Read the function of a partition, from its second line on, where the wrapper calls it; return whether it is one.
 
     A module for CUDA graphs has its buffers in such functions, in which a buffer has the same name as in the wrapper.
     ``passed`` are the arguments, of which the wrapper itself holds those no longer that are ``gone``.
     """
-    begin = next((at for at, (_, line) in enumerate(lines) if line.startswith(f"def partition_{which}(args):")), None)
-    if begin is None:
-        return False
     held, before = set(passed) - gone, set(ledger.names()) - gone
-    for number, line in lines[begin + 1 :]:
+    for number, line in lines:
         code = line.partition("  #")[0].strip()
         if code.startswith("return "):
             ledger.note(number)
