@@ -105,14 +105,22 @@ def test_results_that_are_still_alive_are_told(tmp_path: Path) -> None:
 
 def test_another_value_of_a_dynamic_size_is_told(tmp_path: Path) -> None:
     tree = tree_of(of_2="0/0", of_3="0/0", other="1/0")
-    for each in ("of_2", "of_3"):
-        tree.ids_to_funcs[each].model.__name__ = "partition_0"
+    tree.ids_to_funcs["of_3"] = SimpleNamespace(model=tree.ids_to_funcs["of_2"].model)
     x = torch.ones(3)
     tree.roots = {"of_2": [recorded_for("of_2", [x], [])]}
     record = lambda name: lambda: tree.record_function([x], name)  # noqa: E731
     (each,) = run_with(tmp_path, record("of_3"), record("other")).cudagraph_rerecords
     assert each.reason == "a dynamic size has a new value, and each is recorded on its own"
     assert "cudagraph_skip_dynamic_graphs" in each.advice
+
+
+def test_pieces_of_one_compilation_are_not_taken_for_sizes(tmp_path: Path) -> None:
+    tree = tree_of(piece_0="0/0", piece_1="0/0")
+    for each in tree.ids_to_funcs.values():
+        each.model.__name__ = "partition_0"
+    x = torch.ones(3)
+    tree.roots = {"piece_0": [recorded_for("piece_0", [x], [])]}
+    assert run_with(tmp_path, lambda: tree.record_function([x], "piece_1")).cudagraph_rerecords == ()
 
 
 def test_a_tree_that_looks_otherwise_costs_the_reason_alone(tmp_path: Path) -> None:

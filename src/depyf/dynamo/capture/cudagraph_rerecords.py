@@ -95,19 +95,13 @@ def _reason(tree: _Tree, inputs: Sequence[object], function: object) -> Optional
 
 
 def _of_other_sizes(tree: _Tree, function: object) -> Optional[Tuple[str, str]]:
-    """Return the reason if the same code was recorded for other sizes: each combination of dynamic sizes is a function
-    of its own in the tree."""
-    own = _identity(tree, function)
-    same = (each for each in tree.ids_to_funcs if each != function and own is not None and _identity(tree, each) == own)
-    if any(next(_recordings(tree, each), None) is not None for each in same):
+    """Return the reason if the same code was recorded for other sizes: PyTorch adds it to the tree once more for each
+    combination of dynamic sizes."""
+    own = tree.ids_to_funcs[function].model
+    others = (each for each, added in tree.ids_to_funcs.items() if each != function and added.model is own)
+    if any(next(_recordings(tree, each), None) is not None for each in others):
         return "a dynamic size has a new value, and each is recorded on its own", ""
     return None
-
-
-def _identity(tree: _Tree, function: object) -> Optional[Tuple[str, object, str]]:
-    """Return what functions for the same code have in common; None where PyTorch does not say what was compiled."""
-    compile_id, mode = _compile_id(tree, function), getattr(tree, "id_to_mode", _NOTHING).get(function)
-    return None if compile_id is None else (compile_id, mode, _name(tree, function))
 
 
 def _recordings(tree: _Tree, function: object) -> Iterator[Tuple[Optional[_Node], _Node]]:
