@@ -311,3 +311,13 @@ def test_the_recompile_limit_is_known_by_the_type_and_the_title_of_its_error() -
         "FailOnRecompileLimitHit: recompile_limit reached with fullgraph=True",
     ):
         assert not is_limit(error), error
+
+
+@pytest.mark.parametrize(
+    ("phase", "compiles"),
+    [("compile_file", True), ("async_compile.wait", True), ("StaticAutotunerFuture.warm_precompile", True),
+     ("precompile_build_guards", False), ("CacheBase.get_system.triton_key", False), ("dynamo", False)],
+)  # fmt: skip
+def test_the_advice_about_compilers_is_for_phases_that_are_called_so(phase: str, compiles: bool) -> None:
+    assert ("compiler" in called(phase)) is compiles
+    assert ("TORCHINDUCTOR_CACHE_DIR" in advice_for_phase(phase)) is compiles

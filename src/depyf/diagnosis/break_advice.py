@@ -276,12 +276,13 @@ def advice_for_cudagraphs(reason: str) -> str:
 
 
 _MEASURING = "measuring candidates for kernels (autotuning)"
+_CPP, _COMPILERS, _TRITON = "the C++ compiler", "the compilers of kernels", "the Triton compiler"
 _CALLED: Sequence[Tuple[str, str]] = [
-    (r"^compile_file$|^_compile_.*(?:cpp|cxx)|^aoti_|^AotCodeCompiler", "the C++ compiler"),
+    (r"^compile_file$|^_compile_.*(?:cpp|cxx)|^aoti_|^AotCodeCompiler", _CPP),
     (r"autotun(?!er)|benchmark|_descent_tuning$|_template_precompiling$|_(?:fused|from)_nodes$|do_bench$|(?i:^cutlass)",
      _MEASURING),
-    (r"^async_compile\.(?:wait|precompile)|precompile_config$|^reload_kernel", "the compilers of kernels"),
-    (r"^(?:async_compile\.)?(?:precompile_)?triton|^triton_", "the Triton compiler"),
+    (r"^async_compile\.(?:wait|precompile)|precompile_config$|warm_precompile$|^reload_kernel", _COMPILERS),
+    (r"^(?:async_compile\.)?(?:precompile_)?triton|^triton_", _TRITON),
     (r"^cudagraphify|^CUDAGraph", "recording CUDA graphs"),
     (r"^(?:bytecode_tracing|compile_attempt_\d+|entire_frame_compile|fullgraph_capture|dynamo)$|^invoke_sub|^_compile\.",
      "tracing the program (Dynamo)"),
@@ -312,9 +313,10 @@ def called(phase: str) -> str:
 
 def advice_for_phase(name: str) -> str:
     """Return what to do about a phase, named as torch names it, that takes most of the compile time."""
-    if called(name) == _MEASURING:
+    words = called(name)
+    if words == _MEASURING:
         return "mode='default' measures none, and torch's cache keeps what was found."
-    if re.search(r"compile_file|async_compile|precompile|triton", name):
+    if words in (_CPP, _COMPILERS, _TRITON):
         return (
             "Compilers of kernels (C++ or Triton) run in it. torch's cache keeps what they make: point "
             "TORCHINDUCTOR_CACHE_DIR to a folder that outlives the machine, or compile a repeated layer instead of "
