@@ -49,6 +49,14 @@ class Widened:
         return call
 
 
+_COMPUTE_IN_WHAT_GOES_IN = ("flex_attention", "flex_attention_backward")
+"""Higher-order operators whose functions compute in the type of what goes in, if they do not convert it."""
+
+
+def _is_higher_order(operator: object) -> bool:
+    return any(each.__name__ == "HigherOrderOperator" for each in type(operator).__mro__)
+
+
 def _mode(narrow: torch.dtype) -> ContextManager[object]:
     import torch
 
@@ -69,12 +77,14 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
 
     class Wide(base):  # type: ignore[misc, valid-type]
         supports_higher_order_operators = True
-        """Such as flex_attention, which raises otherwise. What is inside of one computes with what goes in."""
+        """Such as flex_attention, which raises otherwise."""
 
         def __torch_dispatch__(
             self, func: Callable[..., Any], types: object, args: Any = (), kwargs: object = None
         ) -> object:
             kwargs = kwargs or {}
+            if getattr(func, "__name__", "") not in _COMPUTE_IN_WHAT_GOES_IN and _is_higher_order(func):
+                raise NotImplementedError(f"what {func} calls may compute in other types")
             if seeded is not None and seeded in getattr(func, "tags", ()):
                 torch.set_default_dtype(narrow)
                 try:
