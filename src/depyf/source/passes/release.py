@@ -283,7 +283,7 @@ class _Release:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 inner_reads, inner_writes = self._uses(node.body)
                 reads |= (inner_reads | inner_writes) - (inner_writes - _shared(node))
-                left += [*node.decorator_list, node.args]
+                left += [*node.decorator_list, node.args, *([node.returns] if node.returns else [])]
                 continue
             if isinstance(node, ast.Name) and node.id in self.names:
                 (writes if isinstance(node.ctx, ast.Store) else reads).add(node.id)
@@ -294,8 +294,16 @@ class _Release:
 
 
 def _shared(function: Union[ast.FunctionDef, ast.AsyncFunctionDef]) -> Set[str]:
-    """Return the names that ``function`` declares to be of an outer scope."""
-    return {name for node in walk(function) if isinstance(node, (ast.Nonlocal, ast.Global)) for name in node.names}
+    """Return the names that ``function`` itself declares to be of an outer scope."""
+    found: Set[str] = set()
+    left: List[ast.AST] = list(function.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Nonlocal, ast.Global)):
+            found.update(node.names)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            left += ast.iter_child_nodes(node)
+    return found
 
 
 def _takes_apart(node: ast.AST) -> bool:
