@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 import pytest
 
@@ -270,17 +269,9 @@ def test_pdb_stops_in_the_backward_in_autograds_thread_of_the_device(tmp_path: P
     assert printed.splitlines()[-1].endswith(undisturbed.splitlines()[-1].rpartition("GRADIENT")[2])
 
 
-def test_two_dumps_name_the_configuration_that_pytorch_chose(tmp_path: Path) -> None:
-    x = torch.randn(64, 1024, device="cuda")
-    options: Dict[str, Dict[str, bool]] = {"a": {}, "b": {"max_autotune_pointwise": True}}
-    for name, chosen in options.items():
-        torch._dynamo.reset()
-        with depyf.prepare_debug(tmp_path / name):
-            torch.compile(lambda x: (x.sin() * 2).softmax(-1), options=chosen)(x)
-        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
-        assert all("num_warps" in each["launch"] for each in manifest["kernels"])
-    command = [sys.executable, "-m", "depyf", "diff", str(tmp_path / "a"), str(tmp_path / "b")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    assert "kernels" in done.stdout
+def test_a_dump_has_the_configuration_that_pytorch_chose(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        torch.compile(lambda x: (x.sin() * 2).softmax(-1))(torch.randn(64, 1024, device="cuda"))
+    launches = [each.launch for each in loaded(tmp_path).kernels if not each.extern]
+    assert launches
+    assert all({"num_warps", "registers"} <= set(each) for each in launches)

@@ -20,6 +20,7 @@ import argparse
 import ast
 import contextlib
 import gc
+import importlib
 import io
 import json
 import logging
@@ -198,6 +199,13 @@ class Tracer:
                 self.phase = ""
                 raise self._error
         return self._line
+
+
+def _keep_dynamo_out_of_tracers() -> None:
+    """Or it skips their frames while lines are recorded, and that is noted by lines that run then only."""
+    skip = getattr(importlib.import_module("torch._dynamo.eval_frame"), "skip_code", None)
+    for method in (Tracer.__call__, Tracer._line) if skip is not None else ():
+        skip(method.__code__)
 
 
 def _is_called_by(frame: Optional[FrameType], module: str) -> bool:
@@ -396,6 +404,7 @@ class Interrupter:
         self._folder = folder
         self._program = program
         self._count = self._interruptions = 0
+        _keep_dynamo_out_of_tracers()
         gc.collect()
         gc.freeze()  # existing objects live as long as the process: the collector need not visit them
         breakpointhook, sys.breakpointhook = sys.breakpointhook, lambda *args, **kwargs: None  # of ``debug``

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,8 +104,8 @@ def test_a_log_names_the_module_as_a_dump_does(tmp_path: Path) -> None:
     environment = {**os.environ, "TORCH_TRACE": str(tmp_path)}
     command = [sys.executable, "-c", program, os.path.dirname(__file__)]
     subprocess.run(command, env=environment, check=True, capture_output=True)
-    (log,) = tmp_path.iterdir()
-    if "type=<class 'torch.nn.modules.container.Sequential'>" not in log.read_text():
+    guards = [log.read_text() for log in tmp_path.iterdir()]  # PyTorch 2.2 writes none
+    if not any(re.search(r"TYPE_MATCH: .*L\['fn'\].*type=<class", log) for log in guards):
         pytest.skip("the log of this PyTorch does not have the class")
     (loaded,) = load([str(tmp_path)])
     names = {each.name: each.qualified_name for each in loaded.run.functions}
