@@ -36,10 +36,10 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.p
 	interrupted faults failures breaking_frames shown_of_itself other_tools messages cost pdb_while_tracing work public_names) \
 	$(patsubst %,dynamo/questions/test_%.py,expect extract compare watch trace find_nonfinite find_nonfinite_elsewhere \
 	numerics_in_use answers_in_jupyter probe why) \
-	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing parts_that_fail) dynamo/capture/test_call_sites.py dynamo/capture/test_memory.py \
+	$(patsubst %,dynamo/dump/test_%.py,full_code manifest missing parts_that_fail) dynamo/capture/test_call_sites.py dynamo/capture/test_memory.py dynamo/capture/test_wrappers.py dynamo/capture/test_own_lines.py dynamo/capture/test_error_stacks.py \
 	dynamo/guards/test_guards_agree.py dynamo/scripts/test_script.py dynamo/store/test_directory_faults.py dynamo/hooks/test_bisector.py \
 	report/read/test_log_memory.py report/read/test_side_by_side.py report/render/test_page_in_browser.py report/render/test_page_statements.py report/render/test_page_accessibility.py \
-	report/render/test_page_look.py report/render/test_page_repetition.py)
+	report/render/test_page_look.py report/render/test_page_folding.py report/render/test_page_repetition.py)
 
 .PHONY: help demo docs test quick lint types pythons sweep others random peers mutants matrix bench cost clean
 
