@@ -46,10 +46,6 @@ class Ledger:
     def __contains__(self, name: str) -> bool:
         return name in self._held
 
-    def names(self) -> List[str]:
-        """Return the variables that hold something."""
-        return list(self._held)
-
     def storages(self) -> Dict[str, HeldTensor]:
         """Return the memory that each variable holds which holds one tensor."""
         return {name: held[0].tensor for name, held in self._held.items() if len(held) == 1}

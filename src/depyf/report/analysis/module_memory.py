@@ -4,12 +4,15 @@ it allocates, reuses and deletes.
 
 from __future__ import annotations
 
-from typing import AbstractSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.ledger import Ledger, stays_alive
 from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_strided
 from depyf.report.model.memory import HeldTensor
+
+_Line = Tuple[int, str]
+"""A line with its number."""
 
 _CALL = re_compile(r" *def call\((?:self, )?args\):")
 _SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
@@ -36,7 +39,7 @@ def read_module(
     if begin is None:
         return None
     ledger = Ledger()
-    parts = {match[1]: at for at, match in enumerate(_PARTITION.match(line) for _, line in lines) if match is not None}
+    partitions = _partitions(lines)
     passed: List[str] = []
     gone: Set[str] = set()
     for number, line in lines[begin + 1 :]:
@@ -56,8 +59,8 @@ def read_module(
         elif arguments is not None:
             passed, gone = _names(arguments[1]), set()
         elif partition is not None:
-            begins = parts.pop(partition[1], None)  # each runs once
-            if begins is None or not _read_partition(ledger, lines[begins + 1 :], passed, gone, symbols):
+            part = partitions.pop(partition[1], None)  # each runs once
+            if part is None or not _read_partition(ledger, part, set(passed) - gone, gone, symbols):
                 return None
             passed = []
         elif "partition_" in code:
@@ -74,32 +77,42 @@ def _names(code: str) -> List[str]:
     return _NAME.findall(code)
 
 
+def _partitions(lines: Iterable[_Line]) -> Dict[str, List[_Line]]:
+    """Return the lines of the functions of partitions, by number."""
+    found: Dict[str, List[_Line]] = {}
+    inside: List[_Line] = []
+    for number, line in lines:
+        begins = _PARTITION.match(line)
+        if begins is not None:
+            inside = found[begins[1]] = []
+        elif line.startswith(" ") or not line:
+            inside.append((number, line))
+        else:
+            inside = []
+    return found
+
+
 def _read_partition(
-    ledger: Ledger,
-    lines: Iterable[Tuple[int, str]],
-    passed: Sequence[str],
-    gone: AbstractSet[str],
-    symbols: Mapping[str, int],
+    ledger: Ledger, lines: Iterable[_Line], held: AbstractSet[str], gone: AbstractSet[str], symbols: Mapping[str, int]
 ) -> bool:
-    """Read the function of a partition, from its second line on, where the wrapper calls it; return whether it is one.
+    """Read the function of a partition where the wrapper calls it; return whether it ends as one does.
 
     A module for CUDA graphs has its buffers in such functions, in which a buffer has the same name as in the wrapper.
-    ``passed`` are the arguments, of which the wrapper itself holds those no longer that are ``gone``.
+    Of the arguments, the wrapper itself has those that are ``held``, and no longer those that are ``gone``.
     """
-    held, before = set(passed) - gone, set(ledger.names()) - gone
+    own = set(gone)
     for number, line in lines:
         code = line.partition("  #")[0].strip()
         if code.startswith("return "):
             ledger.note(number)
-            for name in set(ledger.names()) - before - set(_names(code)):
+            for name in own.difference(_names(code)):
                 ledger.release(name)
             return True
-        if line and not line.startswith(" "):
-            return False
         if code and not code.startswith(("#", "args.")) and not code.endswith(" = args"):
             for statement in _STATEMENTS.split(code):
                 deleted = _DELETE.match(statement)
-                if deleted is None or not held.intersection(_names(deleted[1])):
+                if deleted is None:
+                    own.add(statement.partition(" = ")[0])
                     _read(ledger, statement, symbols, number)
                 else:
                     for name in set(_names(deleted[1])) - held:

@@ -53,14 +53,11 @@ _COMPUTE_IN_WHAT_GOES_IN = ("flex_attention", "flex_attention_backward")
 """Higher-order operators whose functions compute in the type of what goes in, if they do not convert it."""
 
 
-def _is_higher_order(operator: object) -> bool:
-    return any(each.__name__ == "HigherOrderOperator" for each in type(operator).__mro__)
-
-
 def _mode(narrow: torch.dtype) -> ContextManager[object]:
     import torch
 
     base = private_names.DISPATCH_MODE.require()
+    higher_order = private_names.OPERATORS.holder().HigherOrderOperator
     wider = dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64)
     wider[torch.complex64] = torch.complex128
     seeded = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
@@ -83,7 +80,7 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
             self, func: Callable[..., Any], types: object, args: Any = (), kwargs: object = None
         ) -> object:
             kwargs = kwargs or {}
-            if getattr(func, "__name__", "") not in _COMPUTE_IN_WHAT_GOES_IN and _is_higher_order(func):
+            if isinstance(func, higher_order) and func.__name__ not in _COMPUTE_IN_WHAT_GOES_IN:
                 raise NotImplementedError(f"what {func} calls may compute in other types")
             if seeded is not None and seeded in getattr(func, "tags", ()):
                 torch.set_default_dtype(narrow)
