@@ -139,9 +139,9 @@ def sample_run() -> Tuple[Run, TextOf]:
             ),
         ),
         findings=(
-            Finding("route runs as plain Python", "It hit the recompile limit.", 9.0, b.place("def route"), "7/1"),
-            Finding("5 graph breaks in train_step", "Each splits the graph.", 4.0, b.place("def train_step"), "0/0"),
-            Finding("scaled was compiled 7 times", "factor is another number each time.", 3.0, b.place("def scaled")),
+            Finding("route runs as plain Python", "It hit the recompile limit.", 1, b.place("def route"), "7/1"),
+            Finding("5 graph breaks in train_step", "Each splits the graph.", 5, b.place("def train_step"), "0/0"),
+            Finding("scaled was compiled 7 times", "factor is another number each time.", 6, b.place("def scaled")),
         ),
         notes=("The graphs of one compilation came from torch's caches.",),
         shapes=(

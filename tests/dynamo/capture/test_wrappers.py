@@ -83,4 +83,4 @@ def test_the_wrappers_breaks_are_named(tmp_path: Path, what: str, words: str) ->
     for each in loaded.run.breaks:
         assert words in each.advice, each
     breaks = [each for each in loaded.run.findings if each.title.startswith("Graph break")]
-    assert [each.weight for each in breaks] == [0.0] * len(breaks) or what != "ddp"
+    assert [each.seconds for each in breaks] == [None] * len(breaks) or what != "ddp"

@@ -95,8 +95,8 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
     assert disabled.endswith("Skip calling `torch.compiler.disable()`d function: note")
     (explanation,) = [each.explanation for each in run.breaks if "disable()`d" in each.reason]
     assert "<function note at 0x0>" in explanation  # the same in every run
-    weights = [finding.weight for finding in run.findings]
-    assert weights == sorted(weights, reverse=True)
+    costs = [(finding.seconds or 0.0, finding.count) for finding in run.findings]
+    assert costs == sorted(costs, reverse=True)
 
 
 def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, Optional[Words]]]) -> None:

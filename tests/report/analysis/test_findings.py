@@ -14,6 +14,7 @@ from depyf.report.model.run import (
     Compilation,
     FailedGuard,
     Fallback,
+    Finding,
     Function,
     GraphBreak,
     Phase,
@@ -94,6 +95,10 @@ def test_of_phases_that_wait_for_each_other_only_the_slowest_is_told() -> None:
     assert [each.title for each in slow] == ["Most of the compile time is the C++ compiler"]
     assert "TORCHINDUCTOR_CACHE_DIR" in slow[0].text
     assert not findings_of(Run(functions=FUNCTIONS, compilations=compiled), Parts())
+    last = findings_of(
+        Run(functions=FUNCTIONS, compilations=compiled, phases=phases), Parts(), (Finding("unsound", ""),)
+    )
+    assert [each.title for each in last] == ["unsound", slow[0].title]  # the machine comes last
 
 
 def test_the_headline_says_what_takes_the_time_as_far_as_it_is_known() -> None:
@@ -164,6 +169,24 @@ def test_findings_are_in_the_order_of_what_they_cost() -> None:
     assert titles(of)[0] == "Graph break in f: at 4"
 
 
+def test_the_cost_is_seconds_then_the_number_of_times() -> None:
+    """A break in many places does not come before one that costs more, nor does what runs uncompiled."""
+    functions = (*FUNCTIONS, Function("g", "g", 0, 20, 29))
+    seconds = {"0/0": None, "1/0": 0.4, "2/0": 0.2}
+    compilations = tuple(Compilation(each, int(each[0]), seconds=took) for each, took in seconds.items())
+    many = tuple(GraphBreak("0/0", (0, line), "print") for line in range(5, 9))
+    breaks = (GraphBreak("0/0", (0, 2), "disable"), *many, GraphBreak("0/0", (0, 4), "item()"))
+    lost = tuple(Fallback(2, "2/0", "recompile limit reached", "", (0, 22)) for _ in range(3))
+    of = replace(run(breaks=breaks, fallbacks=lost), functions=functions, compilations=compilations)
+    assert [(each.title, each.seconds, each.count) for each in findings_of(of, Parts(), (Finding("unsound", ""),))] == [
+        ("Graph break in f: item()", 0.4, 1),
+        ("g hit the recompile limit", 0.2, 3),
+        ("4 graph breaks in f: print", 0.0, 4),
+        ("unsound", None, 1),
+        ("Graph break in f: disable", 0.0, 1),
+    ]
+
+
 def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None:
     size, number = FailedGuard("0/0", "s", "x has size 3"), FailedGuard("0/0", "n", "n is 2")
     resumed = FailedGuard("1/0", "s", "h has size 3")
@@ -183,17 +206,20 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
 
 def test_the_programs_own_code_comes_before_libraries() -> None:
     in_library = Fallback(2, "9/0", "error while compiling", "boom")
+    took = (Compilation("0/0", 0), Compilation("9/0", 2, seconds=5.0))
     own = GraphBreak("0/0", (0, 3), "print")
     functions = (*FUNCTIONS, Function("g", "lib.g", 1, 30, 39))
     of = replace(
-        run(breaks=(own,), fallbacks=(in_library,)), sources=(Source("/m.py", ""), LIBRARY), functions=functions
+        run(breaks=(own,), fallbacks=(in_library,)),
+        sources=(Source("/m.py", ""), LIBRARY),
+        functions=functions,
+        compilations=took,
     )
     found = findings_of(of, Parts())
     assert [each.title for each in found] == [
         "Graph break in f: print",
         "lib.g runs as plain Python: error while compiling",
     ]
-    assert found[0].weight < found[1].weight
 
 
 def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
@@ -203,11 +229,11 @@ def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
     assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
 
 
-def test_a_break_of_ddp_weighs_nothing() -> None:
+def test_a_break_of_ddp_costs_nothing() -> None:
     ddp = Source("/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", "", library=True)
     broken = GraphBreak("0/0", (1, 30), "disable", stack=((0, 3), (1, 12), (1, 30)))
     (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), ddp)), Parts())
-    assert found.weight == 0.0
+    assert found.seconds is None
 
 
 def test_recompilations_of_two_causes_have_two_titles() -> None:

@@ -13,6 +13,7 @@ from large_runs import stormy
 from run_builder import RunBuilder
 from sample_runs import sample_run
 
+from depyf.report.model.headline import ORDER_OF_FINDINGS
 from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import (
     FailedGuard,
@@ -26,7 +27,9 @@ from depyf.report.model.run import (
     ShapeEvent,
     Source,
 )
+from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
+from depyf.report.render.summary import summary_lines
 
 TEXT = "def f(x):\n" + "".join(f"    x = g{at}(x)\n" for at in range(1, 9)) + "    return x\n"
 LIBRARY = "/site-packages/torch/nn/modules/module.py"
@@ -130,10 +133,19 @@ def test_calls_of_one_library_function_are_one_link_of_an_operation(chromium: An
 
 
 def test_findings_say_what_they_cost(chromium: Any, tmp_path: Path) -> None:
-    found = (Finding("It broke", "Mend it.", 3.0, (0, 2), "0/0", 2.5), Finding("It fell back", "Do.", 10.0, (0, 3)))
+    found = (Finding("It broke", "Mend it.", 3, (0, 2), "0/0", 2.5), Finding("It fell back", "Do.", 10, (0, 3)))
     with opened(chromium, written(tmp_path, compiled(findings=found)), "#overview") as page:
         assert page.locator(".findings > li").first.locator(".cost").inner_text() == "2.50 s"
         assert page.locator(".findings > li").last.locator(".cost").count() == 0
+        assert page.get_by_text(ORDER_OF_FINDINGS).count() == 1
+    with opened(chromium, written(tmp_path, compiled(findings=found[:1])), "#overview") as page:
+        assert page.get_by_text(ORDER_OF_FINDINGS).count() == 0
+    long = replace(found[0], title="It broke " * 20)
+    first, second = summary_lines(compiled(findings=(long, found[1])))[-2:]
+    assert len(first) == 110
+    assert first.endswith("... (model.py:2), 2.50 s"), first
+    assert second == "! It fell back (model.py:3)"
+    assert ORDER_OF_FINDINGS in index_markdown(compiled(findings=found))
 
 
 def test_a_rank_says_that_the_ranks_differ(chromium: Any, pages: Dict[str, Path]) -> None:
@@ -287,7 +299,7 @@ def test_source_begins_with_the_model_where_a_library_calls_it(chromium: Any, tm
 
 def test_names_of_torch_in_advice_are_code(chromium: Any, tmp_path: Path) -> None:
     said = "Mark it, torch._dynamo.mark_dynamic(x, 0), set torch._dynamo.config.a_b = True, or use dynamic=True; torch."
-    found = (Finding("It broke", said, 3.0),)
+    found = (Finding("It broke", said),)
     with opened(chromium, written(tmp_path, compiled(findings=found)), "#overview") as page:
         assert page.locator(".findings p").inner_text() == said
         code = page.locator(".findings p code").all_inner_texts()

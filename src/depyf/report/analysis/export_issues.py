@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Sequence
+from collections import Counter
+from typing import List, Mapping, Optional, Sequence
 
+from depyf.quick_dataclass import replace
 from depyf.report.analysis.shapes import own_places
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Finding, Place
@@ -22,22 +24,22 @@ _CHECK = "It depends on data, and the program holds for this result only: say so
 def export_issues(events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Sequence[Finding]:
     """Return operators without or with a wrong fake kernel, and tests of data that were taken as for the examples, each
     once."""
-    found: Dict[Finding, None] = {}
+    met: List[Finding] = []
     for event in events:
         if not isinstance(event.meta, Mapping):
             continue
         operator = event.meta.get("op")
         if event.name == _NO_FAKE:
-            found[Finding(f"{operator} has no fake kernel", _REGISTER, 2.0)] = None
+            met.append(Finding(f"{operator} has no fake kernel", _REGISTER))
         elif event.name == _OTHER_FAKE:
             reason = str(event.meta.get("reason") or "").strip()
-            found[Finding(f"The fake kernel of {operator} is wrong", f"{reason} {_AGREE}".strip(), 2.0)] = None
+            met.append(Finding(f"The fake kernel of {operator} is wrong", f"{reason} {_AGREE}".strip()))
         elif event.name in _TAKEN:
             stack = own_places(event.meta.get("user_stack") or event.meta.get("stack"), names, sources)
             place: Optional[Place] = stack[-1] if stack else None
             title = f"{event.meta.get('expr')} was taken as {event.meta.get('result')}"
-            found[Finding(title, f"{_where(event.meta)}{_CHECK}", 1.0, place)] = None
-    return tuple(found)
+            met.append(Finding(title, f"{_where(event.meta)}{_CHECK}", place=place))
+    return tuple(replace(issue, count=times) for issue, times in Counter(met).items())
 
 
 def _where(meta: Mapping[str, object]) -> str:

@@ -1,4 +1,8 @@
-"""The findings worth acting on, in the order of their cost: the user's own code before libraries."""
+"""The findings worth acting on, in the order of their cost: the user's own code before libraries.
+
+The cost is the compile time in seconds, then the number of times. What a finding costs while the program runs is in no
+trace, and is not estimated.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,15 @@ _LONGEST_CHECK = 80
 """The number of characters of a guard that a title shows."""
 
 
-def findings_of(run: Run, parts: Parts) -> Tuple[Finding, ...]:
-    """Return the findings: those of the user's own code, then those of libraries, the most expensive first. Weights are
-    seconds, estimated from the times of compilations. Facts about the machine and its compilers, which have no line of
-    the program, come last."""
+def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple[Finding, ...]:
+    """Return the findings with the ``issues`` of ``torch.export``: those of the user's own code, then those of
+    libraries; in both, those with the most compile time first, then those that happened most often. Facts about the
+    machine and its compilers, which have no line of the program, come last."""
     none: List[Finding] = []
-    found: List[Finding] = []
+    found = list(issues)
     for of_kind in (_fallbacks, _breaks, _recompiles, _cudagraphs, _rerecorded):
         found += parts.part("what to do first", none, _all_of, of_kind, run)
-    found.sort(key=lambda finding: (is_of_a_library(run, finding.place), -finding.weight))
+    found.sort(key=lambda each: (is_of_a_library(run, each.place), -(each.seconds or 0.0), -each.count))
     return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
 
 
@@ -59,26 +63,33 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
 
 def _fallbacks(run: Run) -> Iterator[Finding]:
     seconds = _seconds_by_function(run)
+    alike: Dict[Tuple[object, ...], List[Fallback]] = {}
     for each in (*raised(run), *lost(run)):
-        name = _function_name(run, each.function)
-        spent = seconds.get(run.root(each.function), 0.0) if each.function is not None else 0.0
-        what, explanation = described_error(each.reason)
-        if each.cause == RAISED:
-            title = f"{name} can't be compiled: the call raised {what}"
-            text = f"{explanation}. {each.advice}".strip() if explanation else each.advice
-        elif "limit" in each.cause:
-            title = f"{name} hit the recompile limit"
-            text = f"Calls that no cache entry fits run uncompiled. {each.advice}"
-        else:
-            title = f"{name} runs as plain Python: {each.cause}"
-            text = f"{described_error_in_line(each.reason).rstrip('.')}. {each.advice}".strip()
-        violated = violated_constraint(each.reason)
-        if violated is not None:
-            title, text = f"{name} can't be compiled: {violated.title}", each.advice
-        place, called = _own_place(run, each)
-        yield Finding(
-            title, f"{called}{text}".strip(), 10.0 + spent, place or _start_of(run, each.function), each.compile_id
-        )
+        alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
+    for first, *more in alike.values():
+        spent = None if first.function is None else seconds.get(run.root(first.function))
+        yield _fallback(run, first, 1 + len(more), spent)
+
+
+def _fallback(run: Run, each: Fallback, times: int, seconds: Optional[float]) -> Finding:
+    """Return the finding of what runs as plain Python, or raised; ``seconds`` are those of compiling its function."""
+    name = _function_name(run, each.function)
+    what, explanation = described_error(each.reason)
+    if each.cause == RAISED:
+        title = f"{name} can't be compiled: the call raised {what}"
+        text = f"{explanation}. {each.advice}".strip() if explanation else each.advice
+    elif "limit" in each.cause:
+        title = f"{name} hit the recompile limit"
+        text = f"Calls that no cache entry fits run uncompiled. {each.advice}"
+    else:
+        title = f"{name} runs as plain Python: {each.cause}"
+        text = f"{described_error_in_line(each.reason).rstrip('.')}. {each.advice}".strip()
+    violated = violated_constraint(each.reason)
+    if violated is not None:
+        title, text = f"{name} can't be compiled: {violated.title}", each.advice
+    place, called = _own_place(run, each)
+    place = place or _start_of(run, each.function)
+    return Finding(title, f"{called}{text}".strip(), times, place, each.compile_id, seconds)
 
 
 def _breaks(run: Run) -> Iterator[Finding]:
@@ -151,8 +162,8 @@ def _breaks_of_a_kind(
     if callers:
         more += f" This breaks graphs of {listed(callers, 3)}, too."
     stack = [(run.sources[source].path, line, "") for source, line in first.stack]
-    weight = 0.0 if is_of_ddp(stack) else 0.5 * len(breaks) + seconds
-    return Finding(title, f"{called}{first.advice}{more}".strip(), weight, place, first.compile_id, seconds)
+    cost = None if is_of_ddp(stack) else seconds  # nothing is lost by those
+    return Finding(title, f"{called}{first.advice}{more}".strip(), len(breaks), place, first.compile_id, cost)
 
 
 def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedGuard]) -> Tuple[Optional[Place], str]:
@@ -193,7 +204,7 @@ def _recompiles_of_a_cause(
             else f", {after_breaks} of them where it resumes after a graph break"
         )
     text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{first.advice}".strip() if why else first.advice
-    return Finding(title, text, seconds, first.place, first.compile_id, seconds)
+    return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds)
 
 
 def _guards_on(checks: Sequence[str]) -> str:
@@ -211,7 +222,7 @@ def _cudagraphs(run: Run) -> Iterator[Finding]:
         function = functions.get(each.compile_id or "")
         name = "" if function is None else f" in {_function_name(run, run.root(function))}"
         text = each.advice or "The graph runs without them: each kernel is launched by Python."
-        yield Finding(f"CUDA graphs are not used{name}: {each.reason}", text, 1.0, each.place, each.compile_id)
+        yield Finding(f"CUDA graphs are not used{name}: {each.reason}", text, 1, each.place, each.compile_id)
 
 
 def _rerecorded(run: Run) -> Iterator[Finding]:
@@ -220,7 +231,7 @@ def _rerecorded(run: Run) -> Iterator[Finding]:
         function = functions.get(each.compile_id or "")
         name = each.function if function is None else _function_name(run, run.root(function))
         title = f"The CUDA graph of {name} was recorded again {counted(each.times, 'time')}: {each.reason}"
-        yield Finding(title, each.advice, 1.0 * each.times, each.place, each.compile_id)
+        yield Finding(title, each.advice, each.times, each.place, each.compile_id)
 
 
 def _slow(run: Run) -> Iterator[Finding]:
@@ -231,6 +242,4 @@ def _slow(run: Run) -> Iterator[Finding]:
         # Nothing compiles where a cache is loaded; compilers run side by side; kernels are tuned when they first run.
         whole = f" of {total:.1f} s of compile time" if total >= seconds else ""
         text = f"{seconds:.1f} s{whole}, phases inside of it not counted. "
-        yield Finding(
-            f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds, seconds=seconds
-        )
+        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds=seconds)

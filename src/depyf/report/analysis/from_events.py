@@ -106,8 +106,7 @@ def build_run(
 
 def _summed_up(run: Run, issues: Sequence[Finding], parts: Parts) -> Run:
     """Add what to do first, the counts, and what could not be read."""
-    findings = (*findings_of(run, parts), *issues)
-    return replace(run, findings=findings, totals=totals_of(run), failures=parts.failures)
+    return replace(run, findings=findings_of(run, parts, issues), totals=totals_of(run), failures=parts.failures)
 
 
 def without_events(origin: Origin, started: float) -> Run:

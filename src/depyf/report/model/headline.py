@@ -1,4 +1,4 @@
-"""The headline of a run."""
+"""The headline of a run, and of its findings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from depyf.report.model.run import Fallback, Run
 
 EXPORTED = "exported_program"
 """The stage of the program that torch.export made, in torch's trace."""
+
+ORDER_OF_FINDINGS = (
+    "What your code leads to comes first, then libraries: by the compile time that it cost, then by how often it "
+    "happened. Facts about the machine come last."
+)
 
 _NAMED = 3
 _NOT_SEEN = "some of it before the session began, so that its graph breaks are not known"

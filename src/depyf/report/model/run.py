@@ -292,12 +292,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth acting on. ``weight`` orders them: seconds that it costs, as far as known or estimated.
-    ``seconds`` are those of compile time that are known."""
+    """Something worth acting on. ``seconds`` is the compile time that it cost, as far as known: of a graph break what
+    was compiled after it, of a recompilation the extra entries, of what runs uncompiled all of its function."""
 
     title: str
     text: str
-    weight: float = 0.0
+    count: int = 1
     place: Optional[Place] = None
     compile_id: Optional[str] = None
     seconds: Optional[float] = None

@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
 from depyf.report.model.counts import RAISED, SKIPPED, counts_of, distinct_breaks, parts_by_function, status_in_words
-from depyf.report.model.headline import headline
+from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import Artifact, Compilation, FailedGuard, Fallback, Function, Place, Run
 from depyf.report.render.memory_words import short_line, with_memory
@@ -30,7 +30,13 @@ def index_markdown(run: Run) -> str:
         lines += [f"**{INCOMPLETE}**", "", *(f"- {_text(each)}" for each in run.failures), ""]
     lines += [*_overview(run), ""]
     if run.findings:
-        lines += ["## Worth acting on, by cost", "", *_findings(run), ""]
+        lines += [
+            "## Worth acting on",
+            "",
+            *([ORDER_OF_FINDINGS, ""] if len(run.findings) > 1 else []),
+            *_findings(run),
+            "",
+        ]
     full_code = {artifact.id: artifact for artifact in run.artifacts if artifact.kind == "full_code"}
     for number, part in parts_by_function(run).items():
         function = run.functions[number]

@@ -23,7 +23,7 @@ from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import replace
 from depyf.report.analysis.source_facts import source_facts
 from depyf.report.model.counts import counts_by_function, totals_of
-from depyf.report.model.headline import headline
+from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
 from depyf.report.model.manifest import json_parts
 from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import Artifact, Place, Run
@@ -115,6 +115,7 @@ def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     yield from _object(_links(run, stacks))
     parts = {"stacks": list(stacks), "statements": _statements(run)}
     parts["headline"] = headline(run)
+    parts["order_of_findings"] = ORDER_OF_FINDINGS
     parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}
     parts["time_parts"] = [(words, seconds) for seconds, words, _ in parts_in_words(run)]
     parts["break_titles"] = [described_break(each.reason.split("\n")[0], each.explanation) for each in run.breaks]

@@ -13,10 +13,12 @@ from depyf.report.model.run import Place, Run
 
 _WIDTH = 24
 _LONGEST = 110
+_SHORTEST = 40
+"""Of a finding's title, whatever stands after it."""
 
 
 def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
-    """Return the headline, the counts, the time by phase and the findings that cost most, the user's own code first."""
+    """Return the headline, the counts, the time by phase and the first findings, in the order of the page."""
     lines = [headline(run), *(cut(f"! this dump is incomplete: {each}", _LONGEST) for each in run.failures)]
     if not run.compilations and not run.fallbacks:
         return [*lines, *_findings(run, findings), *run.notes]
@@ -28,8 +30,15 @@ def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
 
 
 def _findings(run: Run, most: int) -> List[str]:
-    wheres = ["" if each.place is None else f" ({place_text(run, each.place)})" for each in run.findings[:most]]
-    return [cut(f"! {each.title}{where}", _LONGEST) for each, where in zip(run.findings, wheres)]
+    ends = [
+        ("" if each.place is None else f" ({place_text(run, each.place)})")
+        + (f", {each.seconds:.2f} s" if each.seconds else "")
+        for each in run.findings[:most]
+    ]
+    return [
+        f"! {cut(each.title, max(_SHORTEST, _LONGEST - len('! ') - len(end)))}{end}"
+        for each, end in zip(run.findings, ends)
+    ]
 
 
 def _counts(run: Run) -> List[Tuple[str, str]]:

@@ -10,7 +10,7 @@ const DEFAULTS = {
     graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, passes_ran: null, metrics: {},
   },
   fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "", stack: [] },
-  findings: { text: "", weight: 0, place: null, compile_id: null, seconds: null },
+  findings: { text: "", count: 1, place: null, compile_id: null, seconds: null },
   functions: { resumes: null, resumes_at: null, full_code: null },
   kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [], launch: {} },
   passes: { compile_id: null, function: "", within: [], nodes_before: 0, nodes_after: 0, first: 0, last: 0, sizes: [], piece: "" },
@@ -44,6 +44,7 @@ class RunModel {
     this.lost = this.fallbacks.filter((each) => each.cause !== "skipped"); // there is nothing to compile in the others
     this.totals = run.totals || {};
     this.headline = packed.headline || "";
+    this.orderOfFindings = packed.order_of_findings || "";
     this.counts = packed.counts || {};
     this.phaseWords = packed.phase_words || {};
     this.timeParts = packed.time_parts || [];

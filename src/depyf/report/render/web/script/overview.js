@@ -1,4 +1,4 @@
-// Overview: what was compiled, what it cost, and what is worth acting on, most expensive first.
+// Overview: what was compiled, what it cost, and what is worth acting on.
 
 VIEWS.push({ id: "overview", title: "Overview", show: showOverview });
 
@@ -91,7 +91,7 @@ function tiles(run) {
 
 function findings(run) {
   if (!run.findings.length) return el("p", { class: "quiet" }, !run.traced ? NOT_TRACED : run.totals.graphs ? "Nothing stands out: no graph broke, and nothing was compiled twice." : "Nothing stands out.");
-  return el(
+  return [run.findings.length > 1 ? el("p", { class: "quiet" }, run.orderOfFindings) : null, el(
     "ol",
     { class: "findings" },
     run.findings.map((each) =>
@@ -105,7 +105,7 @@ function findings(run) {
         each.text ? el("p", {}, prose(each.text)) : null
       )
     )
-  );
+  )];
 }
 
 const timeOf = (counts) => counts.compile_seconds + counts.backward_compile_seconds;
