@@ -143,8 +143,8 @@ def test_findings_say_what_they_cost(chromium: Any, tmp_path: Path) -> None:
     long = replace(found[0], title="It broke " * 20)
     first, second = summary_lines(compiled(findings=(long, found[1])))[-2:]
     assert len(first) == 110
-    assert first.endswith("... (model.py:2), 2.50 s"), first
-    assert second == "! It fell back (model.py:3)"
+    assert first.endswith("... (m.py:2), 2.50 s"), first
+    assert second == "! It fell back (m.py:3)"
     assert ORDER_OF_FINDINGS in index_markdown(compiled(findings=found))
 
 
