@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Mapping, Tuple
 
+from depyf.diagnosis.guard_sources import is_on_stack
 from depyf.quick_dataclass import dataclass
 
 
@@ -192,7 +193,7 @@ def advice_for_guard(cause: GuardCause, origin: Origin, subject: str = "", detai
     """Return what avoids this recompilation, empty if nothing is known. ``detail`` is the dimension, for a size."""
     if origin is Origin.KEYWORD and cause in (GuardCause.LENGTH, GuardCause.KEYS, GuardCause.MEMBERS):
         return _KEYWORDS
-    if cause is GuardCause.IDENTITY and subject.startswith("___stack"):  # not an argument that is passed on
+    if cause is GuardCause.IDENTITY and is_on_stack(subject):  # not an argument that is passed on
         return _MADE_ANEW
     text = _BY_ORIGIN.get((cause, origin)) or _ADVICE.get(cause, "")
     return text.format(subject=subject, detail=detail)

@@ -18,6 +18,7 @@ _INDEX = re_compile(r"\[(\d+)\]")
 _IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")
 _FROM_NUMPY = re_compile(r"___from_numpy\(([^()]*)\)")
 _CELL = re_compile(r"\.__closure__\[(\d+)\]\.cell_contents")
+_ON_STACK = re_compile(r"\b___stack(\d+)\b(?=([.\[(]?))")
 _ONE_LOCAL = re_compile(r"L\['([^'\\]*)'\]\Z")
 _KEY = re_compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
 _CLASS = re_compile(r"<(?:class|enum) '([^']*)'>")
@@ -38,7 +39,22 @@ def as_written(source: str) -> str:
     text = _MEMBER.sub(_member, _LOCAL.sub(_name, text))
     if "___" in text or "__closure__" in text:
         text = _CELL.sub(r" (closure variable \1)", _FROM_NUMPY.sub(r"\1", text))
+        text = _ON_STACK.sub(_on_stack, text)
     return text
+
+
+STACK_VALUE = "stack value {} at the graph break"
+"""What ``___stack0`` is called: a value without a name in the program, which the line of a graph break had computed."""
+
+
+def is_on_stack(subject: str) -> bool:
+    """Return whether a subject, as written, is such a value itself."""
+    return subject.startswith(STACK_VALUE.partition("{")[0])
+
+
+def _on_stack(match: Match[str]) -> str:
+    name = STACK_VALUE.format(match[1])
+    return f"({name})" if match[2] else name
 
 
 def _name(match: Match[str]) -> str:

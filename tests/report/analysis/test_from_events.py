@@ -406,8 +406,10 @@ def test_an_object_that_is_gone_has_a_name_and_advice_that_fits() -> None:
     resume = "torch_dynamo_resume_in_forward_at_4"
     events = [metrics(resume, 4), event("recompile_reasons", "0/1", json.dumps([f"0/0: {gone}"]))]
     [recompile] = build_run([*events, metrics(resume, 4, "0/1")], [], files=Files(read=read)).recompiles
-    assert recompile.failed[0].words.startswith("___stack0 that this code was compiled for is gone")
-    assert recompile.failed[0].checked == "___stack0 is gone"
+    assert recompile.failed[0].words.startswith(
+        "stack value 0 at the graph break that this code was compiled for is gone"
+    )
+    assert recompile.failed[0].checked == "stack value 0 at the graph break is gone"
     assert "remove the graph break" in recompile.advice
 
 

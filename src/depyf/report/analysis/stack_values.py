@@ -2,23 +2,27 @@
 
 Where a graph breaks inside of an expression, the resume function gets what was computed of it as ``___stack0``,
 ``___stack1``, and so on. The transformed code that calls it shows what these are: ``append = tracker.seen.append`` and
-``return __resume_at_156_3([], [], append, x)``. Only attributes of the function's own variables and of the program's
-globals get such a name: other values have none in the program.
+``return __resume_at_156_3([], [], append, x)``. Attributes of the function's own variables and of the program's globals
+get such a name, and results of calls the name of what was called. Other values have none in the program.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import AbstractSet, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from collections import Counter
+from typing import AbstractSet, Dict, Iterator, List, Mapping, Match, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.parsing import parse
+from depyf.diagnosis.guard_sources import STACK_VALUE, as_written
 from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import replace
 from depyf.report.model.run import Artifact, Compilation, FailedGuard, Recompile
 from depyf.source.printing.unparsing import unparse
 
-_ON_STACK = re_compile(r"\b___stack\d+\b")
+_PARAMETER = re_compile(r"___stack\d+$")
+_VALUE = STACK_VALUE.format(r"\d+")
+_ON_STACK = re_compile(rf"\({_VALUE}\)(?=[.\[(])|{_VALUE}")
 
 
 def with_stack_values(
@@ -58,9 +62,11 @@ def _values_of(function: int, codes: Mapping[int, Sequence[Tuple[Compilation, as
             lines = {call.line for call in one.calls if call.function == function}
             for arguments in _arguments(code, lines):
                 for name, value in zip(parameters, arguments) if len(arguments) == len(parameters) else ():
-                    if _ON_STACK.match(name):
+                    if _PARAMETER.match(name):
                         found.setdefault(name, []).append(_as_written(value, code))
-    return {name: texts[0] for name, texts in found.items() if texts[0] is not None and len(set(texts)) == 1}
+    named = {name: texts[0] for name, texts in found.items() if texts[0] is not None and len(set(texts)) == 1}
+    often = Counter(named.values())
+    return {as_written(name): text for name, text in named.items() if often[text] == 1}
 
 
 def _arguments(code: ast.FunctionDef, lines: AbstractSet[int]) -> Iterator[Sequence[ast.expr]]:
@@ -71,7 +77,7 @@ def _arguments(code: ast.FunctionDef, lines: AbstractSet[int]) -> Iterator[Seque
 
 
 def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
-    """Return a value as attributes of a variable of the function, or of a global; ``None`` of other values."""
+    """Return a value as attributes of a variable or of a global, or as a call's result; ``None`` of other values."""
     assigned: Dict[str, List[ast.expr]] = {}
     for node in ast.walk(code):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -87,6 +93,10 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
             (value,) = assigned.pop(value.id)
         else:
             break
+    if isinstance(value, ast.Call) and not attributes:
+        called = value.func.id if isinstance(value.func, ast.Name) else ""
+        only = assigned.get(called, ())
+        return _returned(only[0] if len(only) == 1 and called not in own else value.func, bound)
     if not isinstance(value, ast.Name) or value.id in bound or not attributes:
         return None
     if value.id.startswith("__"):  # what the compiler adds: names of modules, and what was on the stack before
@@ -94,12 +104,26 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
     return ".".join([value.id, *reversed(attributes)])
 
 
+def _returned(called: ast.expr, bound: AbstractSet[str]) -> Optional[str]:
+    """Return what a call's result is called: ``what .item() returned``, after a method or a function of the program."""
+    if isinstance(called, ast.Attribute) and not called.attr.startswith("__"):
+        return f"what .{called.attr}() returned"
+    if isinstance(called, ast.Name) and called.id not in bound and not called.id.startswith("__"):
+        return f"what {called.id}() returned"
+    return None
+
+
 def _renamed(recompile: Recompile, names: Mapping[str, str]) -> Recompile:
     if not names:
         return recompile
 
+    def named(match: Match[str]) -> str:
+        value = match[0].strip("()")
+        name = names.get(value, value)
+        return f"({name})" if match[0] != value and " " in name else name
+
     def renamed(text: str) -> str:
-        return _ON_STACK.sub(lambda match: names.get(match.group(), match.group()), text)
+        return _ON_STACK.sub(named, text)
 
     def with_names(failed: FailedGuard) -> FailedGuard:
         return replace(failed, words=renamed(failed.words), checked=renamed(failed.checked))

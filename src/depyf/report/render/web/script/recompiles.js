@@ -165,7 +165,7 @@ function matrix(run, rows) {
   return [
     table,
     rows.length > body.length ? el("p", { class: "quiet" }, `and ${count(rows.length - body.length, "row")} more`) : null,
-    [...often.keys()].some((check) => check.includes("___stack")) ? el("p", { class: "quiet" }, el("code", {}, "___stack0"), " and so on: values that were computed when the graph broke, such as what the call returned.") : null,
+    [...often.keys()].some((check) => check.includes("stack value ")) ? el("p", { class: "quiet" }, "Stack values have no name in your code: the line of the graph break had computed them, as what a call returned; PyTorch calls them ", el("code", {}, "___stack0"), " and so on.") : null,
   ];
 }
 
