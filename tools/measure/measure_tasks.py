@@ -2,10 +2,11 @@
 
     python tools/measure/measure_tasks.py --dump FOLDER [--after FOLDER] [--out FOLDER] [--tlparse FOLDER]
 
-``--dump`` is a dump with a graph break, a recompilation and kernels; ``--after`` another one of the same program, for
-the question of what changed. Without ``--out`` no pictures are kept. Each question begins with the page newly opened.
-``--tlparse`` is a folder that tlparse wrote from a log of the same program: questions that its pages answer, for one
-compilation. What a call runs, and what changed, have no page there.
+``--dump`` is a dump, best with a graph break, a recompilation and kernels: questions about what it lacks are left out,
+and named. ``--after`` is another one of the same program, for the question of what changed. Without ``--out`` no
+pictures are kept. Each question begins with the page newly opened. ``--tlparse`` is a folder that tlparse wrote from a
+log of the same program: questions that its pages answer, for one compilation. What a call runs, and what changed, have
+no page there.
 """
 
 from __future__ import annotations
@@ -92,15 +93,20 @@ def what_changed(page: Clicks, run: Run) -> None:
     page.expect(".view-ranks table")
 
 
+def has_linked_kernels(run: Run) -> bool:
+    return any(kernel.first and kernel.places for kernel in run.kernels)
+
+
 Task = Tuple[str, Callable[[Clicks, Run], None]]
 
-TASKS: List[Task] = [
-    ("why did it recompile", why_recompiled),
-    ("which line breaks the graph, and what to do", which_line_breaks),
-    ("which kernel computes a line, and back", which_kernel_and_back),
-    ("where did the time go", where_the_time_went),
-    ("how does a call flow", how_a_call_flows),
+TASKS: List[Tuple[Task, Callable[[Run], bool]]] = [
+    (("why did it recompile", why_recompiled), lambda run: bool(run.recompiles)),
+    (("which line breaks the graph, and what to do", which_line_breaks), lambda run: bool(run.breaks)),
+    (("which kernel computes a line, and back", which_kernel_and_back), has_linked_kernels),
+    (("where did the time go", where_the_time_went), lambda run: bool(run.phases)),
+    (("how does a call flow", how_a_call_flows), lambda run: bool(run.functions)),
 ]
+"""The tasks, and whether a run has an answer."""
 
 
 def of_tlparse(link: str, answer: str) -> Callable[[Clicks, Run], None]:
@@ -133,8 +139,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, browser() as chromium:
         page = Path(scratch, "index.html")
         page.write_text(render_page(run, text_of), encoding="utf-8")
-        for name, task in TASKS:
-            measure(chromium, page, run, (name, task), out)
+        for task, has_answer in TASKS:
+            if has_answer(run):
+                measure(chromium, page, run, task, out)
+            else:
+                print(f"{task[0]:<46}nothing of the kind in this dump")
         if arguments.after:
             other = dumped(Path(arguments.after))
             page.write_text(compared_page((run, text_of), other), encoding="utf-8")
