@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, cast
 
+from depyf.bytecode.code import Code
+from depyf.bytecode.parsing import parse
 from depyf.lift.build import constant
 from depyf.lift.display_expressions import iterable_constant, keyword_name
 
@@ -26,6 +28,20 @@ def call_ex(callee: ast.expr, positional: ast.expr, keywords: Optional[ast.expr]
     else:
         arguments = [ast.Starred(positional, ast.Load())]
     return ast.Call(callee, arguments, [] if keywords is None else _keywords(keywords))
+
+
+_FUNCTION_OF = "(lambda: None).__class__(code, (lambda: None).__globals__, None, None, cells)"
+"""The function of a code object, as a new function's own class makes it: no name that a program may bind is looked up.
+"""
+
+
+def function_of(code: Code, cells: ast.expr) -> ast.expr:
+    """Return a function of ``code`` with the tuple ``cells`` for its free variables. A ``def`` has none but those of
+    the variables around it."""
+    made = parse(_FUNCTION_OF, mode="eval").body
+    assert isinstance(made, ast.Call)
+    made.args[0], made.args[-1] = ast.Constant(cast(Any, code)), cells
+    return made
 
 
 def _keywords(mapping: ast.expr) -> List[ast.keyword]:

@@ -13,7 +13,6 @@ from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code
 from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import walk
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
@@ -40,9 +39,9 @@ from depyf.source.futures import ANNOTATIONS, imported_flags, needed_imports
 from depyf.source.inventory import Inventory, take_inventory
 from depyf.source.passes import simplify
 from depyf.source.passes.naming import name_temporaries
-from depyf.source.passes.placed_release import Places, delete_before
+from depyf.source.passes.placed_release import Places, delete_before, release_all
 from depyf.source.passes.plumbing import drop_plumbing
-from depyf.source.passes.release import foreseen, release
+from depyf.source.passes.release import foreseen
 from depyf.source.printing.text import to_source
 from depyf.source.source_text import SourceText
 from depyf.source.unfolded import keep_unfolded
@@ -105,6 +104,7 @@ class Attempts:
         self.assumed: AbstractSet[int] = set()  # the ids of functions that are not proved, and are assumed to be
         self.form = Form.WRITTEN
         self.released: Set[str] = set()
+        self.released_inside: Set[str] = set()  # those of the functions inside
         self.foreseeing = False  # whether ``released`` is to be what will most likely have to be
         self.unreleased: Optional[ast.Module] = None  # the tree of the first attempt of a form, for the next one
         self.inventory: Optional[Inventory] = None  # of the tree before its statements were changed
@@ -112,16 +112,18 @@ class Attempts:
 
     def attempt(self) -> Attempt:
         tree, self.unreleased = self.unreleased, None
-        if tree is None or not (self.released or self.places):
+        if tree is None or not (self.released or self.released_inside or self.places):
             tree = self._tree()
         function = tree.body[-1] if self.foreseeing and tree.body else None
         if isinstance(function, ast.FunctionDef):
             self.released |= foreseen(function, _local_names(self.lowered(self.code)))
-        if not (self.released or self.places):
+        changed = bool(self.released or self.released_inside or self.places)
+        if not changed:
             self.unreleased = tree
-        self._release(tree)
+        names = self.released, self.released_inside
+        release_all(tree, *names, thorough=self.thorough, noticed=self.foreseeing)
         numbers = delete_before(tree, self.places, emptied=self.emptied) if self.places else []
-        inventory = None if self.released or self.places else self.inventory
+        inventory = None if changed else self.inventory
         source = to_source(tree, mode_of(self.lowered(self.code)), inventory)
         compiled = compile_source(source, self.code, self.filename, replaceable=not self.holed)
         attempt = self._compared(source, compiled)
@@ -173,13 +175,6 @@ class Attempts:
                 self.hints.parameters,
                 self.hints.tuple_results,
             )
-
-    def _release(self, tree: ast.Module) -> None:
-        """Delete temporaries where they would live too long."""
-        if self.released:
-            for node in walk(tree):
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    node.body = release(node.body, self.released, thorough=self.thorough, noticed=self.foreseeing)
 
     def assumptions(self, attempt: Attempt) -> Tuple[str, ...]:
         """Return the assumptions that the proof of ``attempt`` takes from the hints."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Set
+
 from depyf.bytecode.instructions import line_of_offset
 from depyf.normal.ops import byte_offset
 from depyf.pipeline.attempts import Attempt, Attempts, Form
@@ -15,12 +17,15 @@ _ROUNDS = 20
 def settled(attempts: Attempts) -> Attempt:
     """Return an attempt in which no temporary keeps a value alive for too long, if ``del`` can achieve that. Otherwise
     return the first one, which has no other fault: ``del`` in the wrong place is worse."""
-    attempts.thorough, attempts.places, attempts.released, attempts.emptied = False, {}, set(), False
+    attempts.thorough, attempts.places, attempts.emptied = False, {}, False
+    attempts.released, attempts.released_inside = set(), set()
     first = _first(attempts)
     attempt = _without_overdue(attempts, first)
     if not attempt.comparison.proved and any(part.overdue for part in first.comparison.walk()):
-        attempts.released, attempts.thorough = set(), True
+        attempts.released, attempts.released_inside, attempts.thorough = set(), set(), True
         attempt = _without_overdue(attempts, first)
+    if not attempt.comparison.proved:
+        first = _settled_inside(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:
         attempt = _settled_in_place(attempts, first)
     if not attempt.comparison.proved and first.comparison.overdue:
@@ -42,20 +47,41 @@ def _first(attempts: Attempts) -> Attempt:
         attempts.foreseeing = False
     if attempt.comparison.proved:
         return attempt
-    attempts.released = set()
+    attempts.released, attempts.released_inside = set(), set()
     return attempts.attempt()
 
 
 def _without_overdue(attempts: Attempts, attempt: Attempt) -> Attempt:
     """Return ``attempt`` with each overdue temporary deleted after its last use, as far as possible."""
     while not attempt.comparison.proved:
-        names = {name for part in attempt.comparison.walk() for name, _ in part.overdue}
-        overdue = set(map(_in_text, names)) - attempts.released
-        if not overdue:
+        overdue = {_in_text(name) for name, _ in attempt.comparison.overdue} - attempts.released
+        inside = _overdue_inside(attempt) - attempts.released_inside
+        if not (overdue or inside):
             break
         attempts.released |= overdue
+        attempts.released_inside |= inside
         attempt = attempts.attempt()
     return attempt
+
+
+def _settled_inside(attempts: Attempts, first: Attempt) -> Attempt:
+    """Return ``first`` with the overdue temporaries of the functions inside deleted, if these are proved so: what the
+    function itself keeps alive is compared only then."""
+    attempts.released, attempts.thorough, attempt = set(), False, first
+    attempts.released_inside = set()
+    while _overdue_inside(attempt) - attempts.released_inside:
+        attempts.released_inside |= _overdue_inside(attempt)
+        attempt = attempts.attempt()
+    if all(part is attempt.comparison for part in attempt.comparison.culprits()):
+        return attempt
+    attempts.released_inside = set()
+    return first
+
+
+def _overdue_inside(attempt: Attempt) -> Set[str]:
+    """Return the overdue temporaries of the functions inside."""
+    whole = attempt.comparison
+    return {_in_text(name) for part in whole.walk() if part is not whole for name, _ in part.overdue}
 
 
 def _settled_in_place(attempts: Attempts, first: Attempt) -> Attempt:

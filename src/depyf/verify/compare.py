@@ -61,9 +61,9 @@ def compare(
     Same behaviour means: the same observable operations in the same order with the same operands on every path,
     exceptions included; the same values in the variables that both have, and the same values kept alive, whenever other
     code runs. The operands of an operation are treated as alive while it runs, on both sides. Not compared:
-    asynchronous exceptions, line numbers, stack depth, the identity of constant tuples, the order of constant sets
-    where it is not fixed, the order in which values are dropped between two operations, and the name of the outermost
-    code object. The value of a global name is assumed to be kept alive by it.
+    asynchronous exceptions, audit events, line numbers, stack depth, the identity of constant tuples, the order of
+    constant sets where it is not fixed, the order in which values are dropped between two operations, and the name of
+    the outermost code object. The value of a global name is assumed to be kept alive by it.
     """
     settings = Settings(
         hints.droppable,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from depyf.normal.ops import Instr, Op
+from depyf.verify import functions
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.containers import (
     SEQUENCES,
@@ -33,9 +34,9 @@ def attr(machine: Machine, side: Side, instr: Instr) -> Answer:
         if fresh.kind == "list" and instr.arg in METHODS:
             replace_topmost(side, 1, side.allocate(Fresh("method", (owner,), instr.arg)))
             return None
-        if fresh.kind == "function" and instr.arg == "__closure__" and isinstance(fresh.detail, int):
-            closure = fresh.items[-1] if fresh.detail & 8 else machine.values.none
-            replace_topmost(side, 1, closure)
+        known = functions.attribute(machine, fresh, instr.arg) if fresh.kind == "function" else None
+        if known is not None:
+            replace_topmost(side, 1, known)
             return None
     return EVENTS[Op.ATTR](machine, side, instr)
 
@@ -63,6 +64,10 @@ def _call(machine: Machine, side: Side, operands: Items, names: Tuple[str, ...],
                 replace_topmost(side, pops, result)
                 side.release(result)
                 return None
+    if not names:
+        made, answer = functions.call_of_class(machine, side, operands, pops)
+        if made:
+            return answer
     return Event("call", (len(operands) - 1 - len(names), names), operands, "v", pops)
 
 

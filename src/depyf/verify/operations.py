@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict
 
 from depyf.normal.ops import Instr, Op
-from depyf.verify import containers, fresh_calls, subscripts
+from depyf.verify import containers, fresh_calls, functions, subscripts
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.events import EVENTS
 from depyf.verify.folding import binary, compare, is_, truth_of, unary
@@ -201,19 +201,6 @@ def _for(machine: Machine, side: Side, instr: Instr) -> Answer:
     return Event("async for" if instr.arg else "for", None, (side.stack[-1],), "v", 0, outcome="for")
 
 
-# --- functions
-
-
-def _make_function(machine: Machine, side: Side, instr: Instr) -> Answer:
-    """Make a function: its code first, then the parts that the flags name."""
-    count = 1 + bin(instr.arg).count("1")
-    taken = side.stack[len(side.stack) - count :]
-    ref = side.allocate(Fresh("function", (taken[-1], *taken[:-1]), instr.arg))
-    side.drop(count)
-    side.push(ref)
-    return None
-
-
 RULES: Dict[Op, Rule] = {
     **EVENTS,
     Op.CONST: _const,
@@ -241,7 +228,7 @@ RULES: Dict[Op, Rule] = {
     Op.POP_EXC: _pop_exc,
     Op.WITH_EXCEPT: _with_except,
     Op.FOR: _for,
-    Op.MAKE_FUNCTION: _make_function,
+    Op.MAKE_FUNCTION: functions.make_function,
     Op.BUILD: containers.build,
     Op.ADD: containers.add,
     Op.UPDATE: containers.update,

@@ -181,6 +181,7 @@ class Product:
 
     def _complete(self, joint: Joint, mine: Event, theirs: Event, offset: int) -> None:
         """Complete the event: both sides get the same results."""
+        values = self._machine.values
         results: List[Value] = [
             Sym(f"{mine.kind} at {offset}", counted=letter == "v", is_bool=letter == "b") for letter in mine.results
         ]
@@ -188,13 +189,15 @@ class Product:
         if count is not None:
             results = [Sym(f"item {index} of the call at {offset}") for index in range(count)]
         for side, event in ((joint.left, mine), (joint.right, theirs)):
+            if event.outcome == "cells":
+                joint.facts.update((values.fits_closures(each), values.true) for each in event.operands)
             if event.outcome == "bound":
                 side.bind(str(event.arg))
             if count is not None:
                 side.push(side.allocate(Fresh("tuple", tuple(results))))
             else:
                 for result in results:
-                    side.push(self._machine.values.negate(result) if event.negated else result)
+                    side.push(values.negate(result) if event.negated else result)
             if event.advance:
                 side.position += 1
                 if side.position in side.program.joins:

@@ -6,7 +6,7 @@ from typing import Hashable, Literal, NamedTuple, Tuple, Union
 
 from depyf.verify.values import Value
 
-Outcome = Literal["next", "raise", "for", "bound", "safe"]
+Outcome = Literal["next", "raise", "for", "bound", "safe", "cells"]
 Ending = Literal["return", "raise", "diverge"]
 
 
@@ -17,7 +17,8 @@ class Event(NamedTuple):
     pushes one result for each letter of ``results`` ("v" a value, "u" a value that others keep alive anyway, "b" a
     truth; negated if ``negated``), and continues at the next operation if ``advance``.
     ``outcome``: "next", "raise" (it always raises), "for" (it may be exhausted), "bound" (the local ``arg`` is bound),
-    "safe" (it can't raise, but is observable, wherever its handler is).
+    "safe" (it can't raise, but is observable, wherever its handler is), "cells" (the operands fit closures from now
+    on).
     """
 
     kind: str

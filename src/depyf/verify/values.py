@@ -56,11 +56,11 @@ class Sym(Value):
         return f"<{self.name}>"
 
 
-TermKind = Literal["is", "not"]
+TermKind = Literal["is", "not", "cell"]
 
 
 class Term(Value):
-    """A pure truth: ``a is b``, or ``not a`` for a truth ``a``."""
+    """A pure truth: ``a is b``, ``not a`` for a truth ``a``, or that ``a`` is a cell or a closure of cells."""
 
     __slots__ = ("kind", "left", "right")
     is_bool = True
@@ -169,6 +169,10 @@ class Values:
             sym = self._named[kind, name] = Sym(f"{kind} {name}", counted=counted, named=True)
         return sym
 
+    def is_named(self, kind: str, value: Value) -> bool:
+        """Return whether ``value`` is one of the symbols of this kind."""
+        return isinstance(value, Sym) and value.named and value.name.partition(" ")[0] == kind
+
     def saved(self, name: str, depth: int) -> Saved:
         """Return the unique marker for the value of the variable ``name``, saved for the ``depth``-th time."""
         known = self._saved.get((name, depth))
@@ -182,6 +186,10 @@ class Values:
         if isinstance(truth, Term) and truth.kind == "not":
             return truth.left
         return self._term("not", truth, None)
+
+    def fits_closures(self, value: Value) -> Value:
+        """Return the truth that a function may have ``value`` as its closure, or in it."""
+        return self._term("cell", value, None)
 
     def same_object(self, left: Value, right: Value) -> Value:
         """Return ``left is right``: a constant where that is certain."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import check_facts, is_code
+from depyf.bytecode.code import Code, check_facts, is_code
 from depyf.lift import build, call_expressions, display_expressions
 from depyf.lift.followed import (
     call_container_method,
@@ -163,6 +163,9 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     function = Function(code)
     flags = instr.arg
     values = []
+    if flags & 8 and not _are_own_cells(sim.stack[-1], code):
+        _function_of_cells(sim, code, flags)
+        return
     if flags & 8:
         sim.pop()
     if flags & 16:
@@ -187,6 +190,32 @@ def _make_function(sim: Simulator, instr: Instr) -> None:
     sim.check_order(values)
     function.order = sim.context.next_order()
     sim.stack.append(function)
+
+
+def _are_own_cells(closure: Item, code: Code) -> bool:
+    """Return whether ``closure`` is the tuple that a compiler writes: the cells of all free variables of ``code``."""
+    cells: Sequence[object] = ()
+    if isinstance(closure, Container):
+        cells = [element.expr if isinstance(element, Value) else None for element in closure.elements]
+    elif isinstance(closure, Value) and isinstance(closure.expr, ast.Tuple):
+        cells = closure.expr.elts
+    return [cell.id if isinstance(cell, build.CellName) else None for cell in cells] == list(code.co_freevars)
+
+
+def _function_of_cells(sim: Simulator, code: Code, flags: int) -> None:
+    """Make a function of cells that were computed, which Dynamo does (2.11, with nested graph breaks).
+
+    LOAD_DEREF              6 (middle)        the variable of the inner function is none of this one: its cell is
+    LOAD_ATTR               2 (__closure__)   that of the function which was called
+    LOAD_CONST              1 (0)
+    BINARY_SUBSCR
+    BUILD_TUPLE             1
+    LOAD_CONST              4 (<code object torch_dynamo_resume_in_middle_at_121>)
+    MAKE_FUNCTION           8 (closure)
+    """
+    if flags != 8:
+        raise ValueError(f"the function {code.co_name} has computed cells, and defaults or annotations")
+    sim.combine(lambda cells: call_expressions.function_of(code, cells), [sim.pop_value()])
 
 
 def _import(sim: Simulator, instr: Instr) -> None:

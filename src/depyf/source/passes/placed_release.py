@@ -1,4 +1,4 @@
-"""``del`` for temporaries where the original releases their values.
+"""``del`` for temporaries in the functions of a text, and where the original releases their values.
 
 ``release`` deletes a variable after its last use. A tool may leave values on the stack, or in a list there, until
 later. The comparison of both code objects reports before which operation of the candidate the original had released a
@@ -11,10 +11,21 @@ import ast
 from typing import AbstractSet, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.syntax_trees import children, walk
-from depyf.source.passes.release import deletion, emptying
+from depyf.source.passes.release import deletion, emptying, release
 
 Places = Mapping[int, AbstractSet[str]]
 """The variables to delete before a statement, by its number: statements are counted from the top of the text."""
+
+
+def release_all(
+    tree: ast.Module, names: AbstractSet[str], inside: AbstractSet[str], *, thorough: bool, noticed: bool
+) -> None:
+    """Insert ``del`` where a temporary would live too long: ``names`` of the function that is the last statement of
+    ``tree``, ``inside`` of the functions in it."""
+    for node in walk(tree) if names or inside else ():
+        wanted = names if node is tree.body[-1] else inside
+        if wanted and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body = release(node.body, wanted, thorough=thorough, noticed=noticed)
 
 
 def delete_before(tree: ast.Module, places: Places, *, emptied: bool = False) -> List[Optional[int]]:
