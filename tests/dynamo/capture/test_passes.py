@@ -166,6 +166,49 @@ def test_what_the_outer_pass_changes_itself_is_its_own(observed: Observed) -> No
     assert [each.name for each in found(observed)] == ["inner", "outer"]
 
 
+def only_changed(change: ObservedPass) -> List[str]:
+    return [line for line in change.after if line not in change.before]
+
+
+def test_an_outer_pass_has_what_it_changed_before_and_after_an_inner_one(observed: Observed) -> None:
+    module = traced()
+    node = next(node for node in module.graph.nodes if node.op == "call_function")
+    with observer(module, "outer"):
+        node.target = torch.sin
+        with observer(module, "inner"):
+            node.target = torch.cos
+        node.target = torch.tanh
+    assert [(each.within, each.name, only_changed(each)) for each in found(observed)] == [
+        ((), "outer", ["sigmoid = torch.sin(x)"]),
+        (("outer",), "inner", ["sigmoid = torch.cos(x)"]),
+        ((), "outer", ["sigmoid = torch.tanh(x)"]),
+    ]
+
+
+def test_passes_of_a_pass_manager_have_the_names_under_which_it_prints_graphs(observed: Observed) -> None:
+    module = traced()
+    node = next(node for node in module.graph.nodes if node.op == "call_function")
+    observed.passes.printed("post_grad.9.Outside.before", module)
+    with observer(module, "manager"):
+        observed.passes.printed("graph_pre_pass", module)
+        for name, target in (("post_grad.0.Idle", torch.sigmoid), ("post_grad.1.ToSin", torch.sin)):
+            observed.passes.printed(f"{name}.before", module)
+            node.target = target
+            observed.passes.printed(f"{name}.after", module)
+        observed.passes.printed("never.begun.after", module)
+        observed.passes.printed("post_grad.2.Fails.before", module)
+    ran, changes = observed.passes.take_count("0/0"), found(observed)
+    assert [(each.within, each.name) for each in changes] == [(("manager",), "post_grad.1.ToSin")]
+    assert ran == 3
+
+
+def test_a_pass_over_another_graph_is_no_part_of_what_the_outer_one_changed(observed: Observed) -> None:
+    module, inner = traced(), traced()
+    with observer(module, "outer"), observer(inner, "inner"):
+        to_tanh(module)
+    assert [each.name for each in found(observed)] == ["outer"]
+
+
 def test_what_no_pass_with_a_name_changed_is_listed(observed: Observed) -> None:
     module = traced()
     with observer(module, "first"):

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 Receive = Callable[[Event], object]
 
+Printed = Callable[[str, "torch.fx.GraphModule"], object]
+"""Called with the title of a graph that is formatted for the logs, and the graph."""
+
 _PRINTED = {stage.facts.printed_as: stage for stage in Stage if stage.facts.printed_as}
 """The stage of a graph, by the title that the formatter is given."""
 
@@ -42,9 +45,15 @@ _FROM_PASSES = (Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)
 """Their graphs come from a hook around the passes (``first_passes``)."""
 
 
-def supplement(receive: Receive) -> List[Undo]:
-    """Start to send the events that this torch's trace lacks to ``receive``; return the functions that stop it."""
-    hooks = _Hooks(receive)
+def _ignore(title: str, module: torch.fx.GraphModule) -> None:
+    pass
+
+
+def supplement(receive: Receive, printed: Printed = _ignore) -> List[Undo]:
+    """Start to send the events that this torch's trace lacks to ``receive``, and every graph that is formatted for the
+    logs to ``printed``; return the functions that stop it.
+    """
+    hooks = _Hooks(receive, printed)
     registered(hooks.end)
     substitutes = [
         (Stage.BEFORE_PRE_GRAD.record, hooks.first_passes),
@@ -71,13 +80,13 @@ _LAST_PASSES = (private_names.RECURSIVE_POST_GRAD_PASSES, private_names.POST_GRA
 class _Hooks:
     """Each method installs one hook, and returns its undo function, or None if this torch lacks the function."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, printed: Printed = _ignore) -> None:
+        self._receive, self._printed = receive, printed
         self._thread = threading.local()
 
     def end(self) -> None:
         """Send nothing more, even if other code has wrapped a hook and still calls it."""
-        self._receive = lambda event: None
+        self._receive, self._printed = (lambda event: None), _ignore
 
     def _send(self, name: str, meta: object, payload: Optional[str]) -> None:
         self._receive(
@@ -105,6 +114,7 @@ class _Hooks:
         @functools.wraps(original)
         def lazy_format_graph_code(name: str, gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:
             if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
+                self._printed(str(name), gm)
                 self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
 

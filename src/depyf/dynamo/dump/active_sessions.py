@@ -196,7 +196,7 @@ class Capture:
         self._add(keep_dynamo_out_of_stops)
         self._add(shared_prints.watch)
         self._add(lambda: listen(self._receive))
-        self._add(lambda: supplement(self._receive))
+        self._add(lambda: supplement(self._receive, self._passes.printed))
         self._add(self._modules.watch)
         self._add(self._call_sites.watch)
         self._add(self._attribution.watch)

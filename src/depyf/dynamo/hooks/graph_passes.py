@@ -1,4 +1,6 @@
 """The passes of Inductor, and custom ones, that change a graph: Inductor runs each inside of an observer of its own.
+A custom pass that calls others (a pass manager) has one for all: those are known where it formats the graph for the
+logs around each, as ``<name>.before`` and ``<name>.after``.
 
 A pass that changes nothing costs two walks over the nodes: what a graph consists of is compared by identity, and only
 of a graph that has changed a text is made. Text of the graph before is made from what was remembered of it: the
@@ -12,7 +14,7 @@ import operator
 import threading
 import types
 from dataclasses import field
-from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, cast
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Protocol, Sequence, Tuple, cast
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
@@ -56,14 +58,16 @@ class _Observer(Protocol):
 
 @dataclass
 class _Open:
-    """A pass that runs. ``covered`` is the graph before the first and after the last pass that it called."""
+    """A pass that runs. ``observer`` is PyTorch's, or the name of a pass that is known by printed graphs. ``nodes`` is
+    the graph as it was when it began, or since then when the last pass that it called ended.
+    """
 
     observer: object
+    graph: GraphModule
     name: str
     group: str
     function: str
     nodes: List[object]
-    covered: Optional[Tuple[List[object], List[object]]] = None
 
 
 class GraphPasses:
@@ -84,13 +88,13 @@ class GraphPasses:
 
         @functools.wraps(enter)
         def entering(observer: _Observer) -> object:
-            self._begin(observer)
+            self._begin_observed(observer)
             return enter(observer)
 
         @functools.wraps(leave)
         def leaving(observer: _Observer, *error: object) -> object:
             try:
-                self._end(observer, failed=bool(error) and error[0] is not None)
+                self._end_observed(observer, failed=bool(error) and error[0] is not None)
             finally:
                 result = leave(observer, *error)
             return result
@@ -113,6 +117,20 @@ class GraphPasses:
 
         return apply
 
+    @safely("observing a graph that is printed around a pass")
+    def printed(self, title: str, gm: GraphModule) -> None:
+        """Note a graph that is formatted for the logs: inside of a pass, one that is called ``<name>.before`` begins a
+        pass, and ``<name>.after`` ends it.
+        """
+        name, _, side = title.rpartition(".")
+        stack = self._stack()
+        if not name or not stack:
+            return
+        if side == "before":
+            self._begin(name, gm, name, stack[-1].group, "")
+        elif side == "after" and any(each.observer == name for each in stack):
+            self._end(name, gm, failed=False)
+
     def take_count(self, compile_id: str) -> int:
         """Return how many passes ran in this compilation since the last time, and drop what is remembered of graphs."""
         self._here.last = None
@@ -127,29 +145,35 @@ class GraphPasses:
         return stack
 
     @safely("observing a pass over a graph")
-    def _begin(self, observer: _Observer) -> None:
+    def _begin_observed(self, observer: _Observer) -> None:
         graph = getattr(observer, "gm", None)
         if graph is None:  # before 2.6 an observer that does not log has no graph
             return
         group = str(getattr(observer, "subsystem", None) or "")
         applied = getattr(self._here, "applied", None)
         function = _name_of(applied[1]) if applied is not None and applied[0] is observer else ""
+        self._begin(observer, graph, str(observer.passname), group, function)
+
+    def _begin(self, observer: object, graph: GraphModule, name: str, group: str, function: str) -> None:
         stack, nodes = self._stack(), _nodes(graph)
         last = getattr(self._here, "last", None)
-        if last is not None and last[0] is graph and not _same(last[1], nodes):
-            between = _Open(observer, BETWEEN, group, "", last[1])
-            self._changed(between, nodes, stack)
-        stack.append(_Open(observer, str(observer.passname), group, function, nodes))
+        if stack and stack[-1].graph is graph:
+            self._changed(stack[-1], nodes, stack[:-1])
+        elif last is not None and last[0] is graph:
+            self._changed(_Open(observer, graph, BETWEEN, group, "", last[1]), nodes, stack)
+        stack.append(_Open(observer, graph, name, group, function, nodes))
 
     @safely("observing a pass over a graph")
-    def _end(self, observer: _Observer, *, failed: bool) -> None:
-        stack, gm = self._stack(), getattr(observer, "gm", None)
-        if gm is None:
-            return
-        nodes = _nodes(gm)
+    def _end_observed(self, observer: _Observer, *, failed: bool) -> None:
+        gm = getattr(observer, "gm", None)
+        if gm is not None:
+            self._end(observer, gm, failed=failed)
+
+    def _end(self, observer: object, gm: GraphModule, *, failed: bool) -> None:
+        stack, nodes = self._stack(), _nodes(gm)
         while stack:  # those above were interrupted
             opened = stack.pop()
-            if opened.observer is observer:
+            if opened.observer == observer:
                 break
         else:
             return
@@ -158,17 +182,18 @@ class GraphPasses:
         if compile_id is not None:
             with self._lock:
                 self._ran[compile_id] = self._ran.get(compile_id, 0) + 1
-        covered = opened.covered
-        if covered is not None and _same(covered[0], opened.nodes) and _same(covered[1], nodes):
-            _cover(stack, opened.nodes, nodes)  # the passes that it called are all that happened
-        elif not _same(opened.nodes, nodes):
-            self._changed(opened, nodes, stack, failed=failed)
+        self._changed(opened, nodes, stack, failed=failed)
+        if stack and stack[-1].graph is gm:
+            stack[-1].nodes = nodes
 
     def _changed(self, opened: _Open, nodes: List[object], stack: List[_Open], *, failed: bool = False) -> None:
-        _cover(stack, opened.nodes, nodes)
+        """Report what a pass itself has changed up to now, if it has; the passes that it called report theirs."""
+        before, opened.nodes = opened.nodes, nodes
         compile_id = current_compile_id()
-        texts = _lines(opened.nodes), _lines(nodes)
-        if compile_id is None or texts[0] == texts[1]:
+        if compile_id is None or _same(before, nodes):
+            return
+        texts = _lines(before), _lines(nodes)
+        if texts[0] == texts[1]:
             return
         self._report(
             ObservedPass(
@@ -182,12 +207,6 @@ class GraphPasses:
                 failed=failed,
             )
         )
-
-
-def _cover(stack: List[_Open], before: List[object], after: List[object]) -> None:
-    if stack:
-        known = stack[-1].covered
-        stack[-1].covered = (before if known is None else known[0], after)
 
 
 def _nodes(gm: GraphModule) -> List[object]:
