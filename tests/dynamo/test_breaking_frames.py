@@ -36,34 +36,21 @@ IMPOSSIBLE: Dict[str, str] = {
 }
 """Programs with an *original* code object of a resume function that is not proved, and why. Transformed code all is."""
 
-_CALLED_WITH_ITERATORS = [
-    "a_callback", "a_list_comprehension", "a_comprehension_with_a_free_variable", "a_dict_comprehension",
-    "a_generator_that_lives_over_a_break",
-]  # fmt: skip
-_ITERATOR = "a comprehension left to Python is called with an iterator that no source makes"
 _TWO_DEPTHS = ("depending on the path to it", "depends on the path to it")
 """How bytecode is refused in which a handler is entered with stacks of two depths: no compiler makes that. Dynamo does
 on 3.14, of a ``with`` around a graph break: the old block's entry in the exception table leads to the handler of the
 new one.
 """
-_CONTEXTS = "the code of two contexts around a graph break takes values from below both blocks"
+_IN_CONTEXTS = ["in_two_contexts", "in_three_contexts"]
+_BELOW = dict.fromkeys(
+    _IN_CONTEXTS, "the code of two contexts around a graph break takes values from below both blocks"
+)
 NOT_PROVED: Dict[Tuple[int, int], Dict[str, str]] = {
-    (3, 8): {
-        **dict.fromkeys([*_CALLED_WITH_ITERATORS, "a_generator_expression"], _ITERATOR),
-        **dict.fromkeys(["in_two_contexts", "in_three_contexts"], _CONTEXTS),
-    },
-    (3, 10): {
-        **dict.fromkeys(_CALLED_WITH_ITERATORS, _ITERATOR),
-        **dict.fromkeys(["in_two_contexts", "in_three_contexts"], "a value dies in another place"),
-    },
+    (3, 8): _BELOW,
+    (3, 9): _BELOW,
+    (3, 10): dict.fromkeys(_IN_CONTEXTS, "a value dies in another place"),
 }
-NOT_PROVED[3, 9] = NOT_PROVED[3, 8]
 """Programs whose frames are not all proved on a Python before 3.11, with the PyTorch for it, and why."""
-
-NOT_PROVED_OF_TORCH: Dict[Tuple[int, ...], Dict[str, str]] = {
-    (2, 9): {"a_generator_that_lives_over_a_break": "its iterator is made before a value that source evaluates first"}
-}
-"""The same for a PyTorch, on any Python."""
 
 
 def frames(name: str) -> List[breaking_frames.Frame]:
@@ -100,8 +87,7 @@ def shortfalls(name: str) -> List[Tuple[str, str]]:
 
 def check_that_all_are_proved(name: str) -> None:
     found = shortfalls(name)
-    of_torch = NOT_PROVED_OF_TORCH.get(breaking_frames.TORCH, {})
-    known = {**NOT_PROVED.get(sys.version_info[:2], {}), **of_torch}
+    known = NOT_PROVED.get(sys.version_info[:2], {})
     if found and name in known:
         pytest.skip(known[name])
     assert not found

@@ -20,6 +20,7 @@ class Decisions:
         self.containers: Set[bool] = set()  # whether lists that only move values are tracked
         self.kept_results: Set[int] = set()  # calls whose tuple is not unpacked at once
         self.plain_swap: Set[int] = set()  # SWAPs that are not a tuple assignment
+        self.iterators: Set[int] = set()  # ITERs whose result is a plain value
         self.phi: Set[Tuple[int, int]] = set()  # (block, slot) that needs a temporary although its value is stable
 
     def learn(self, retry: Retry) -> None:

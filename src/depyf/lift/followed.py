@@ -72,7 +72,7 @@ def subscript_container(sim: Simulator, container: Container, key: Item) -> bool
             sim.settle()
         del sim.stack[-2:]
         if isinstance(element, Value):
-            element = Value(element.expr, True, element.local, element.order)
+            element = element.again()
         sim.stack.append(element)
         return True
     if isinstance(place, slice) and container.kind != "dict":

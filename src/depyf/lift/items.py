@@ -23,8 +23,9 @@ class Value:
     display of stable values). ``order``: when it was evaluated; ``begun``: when its first operand was (0: at
     ``order``). ``chain``: the targets that have received the value (``a = b = value``). ``copies``: the number of
     duplicates on the stack that represent the same evaluation. ``kept_at``: the offset of the copy for a test that
-    decides whether the value stays. ``converted``: the conversion, such as ``!r``, and the expression that it applies
-    to. ``whole``: a tuple or dict display that is not an argument list (3.8).
+    decides whether the value stays. ``iterated_at``: the offset of the ITER that makes the value an iterator, which a
+    loop or comprehension does with the expression. ``converted``: the conversion, such as ``!r``, and the expression
+    that it applies to. ``whole``: a tuple or dict display that is not an argument list (3.8).
     """
 
     expr: ast.expr
@@ -37,13 +38,17 @@ class Value:
     copied_at: int = -1
     swapped_at: int = -1
     kept_at: int = -1
-    iterator: bool = False
+    iterated_at: int = -1
     augments: Union[ReadAt, Augmented, None] = None
     tests: Optional[ChainTest] = None
     converted: Optional[Tuple[str, ast.expr]] = None
     whole: bool = False
     begun: int = 0
     silent: bool = False
+
+    def again(self) -> Value:
+        """Return a stable copy."""
+        return Value(self.expr, True, self.local, self.order, iterated_at=self.iterated_at)
 
 
 @dataclass(eq=False)
@@ -250,7 +255,7 @@ class BoundMethod:
 Item = Union[Value, Copy, Function, Marker, Target, Container, BoundMethod]
 
 
-Decision = Literal["spill", "spill_end", "spill_locals", "containers", "kept_results", "plain_swap", "phi"]
+Decision = Literal["spill", "spill_end", "spill_locals", "containers", "kept_results", "plain_swap", "phi", "iterators"]
 """The names of the sets of ``Decisions``."""
 
 

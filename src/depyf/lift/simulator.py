@@ -67,6 +67,8 @@ class Simulator:
 
     def as_value(self, item: Item) -> Value:
         if isinstance(item, Value):
+            if item.iterated_at >= 0:
+                raise Retry("iterators", item.iterated_at)
             if item.copies:
                 raise Retry("spill", item.copied_at)
             if item.tests is not None:

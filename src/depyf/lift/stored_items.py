@@ -47,6 +47,8 @@ def store(sim: Simulator, target: ast.expr, item: Item, local: Optional[str] = N
         sim.emit(build.augmented(target, item.augments), local)
     else:
         if isinstance(item, Value):
+            if item.iterated_at >= 0:
+                raise Retry("iterators", item.iterated_at)
             if item.copies or item.tests is not None:
                 raise Retry("spill", item.copied_at)
             chain, item.chain = item.chain, []

@@ -64,6 +64,8 @@ def _call(machine: Machine, side: Side, operands: Items, names: Tuple[str, ...],
                 replace_topmost(side, pops, result)
                 side.release(result)
                 return None
+    if target is machine.values.const(iter) and len(operands) == 2 and not names:
+        return Event("iterator of", None, operands[1:], "v", pops)
     if not names:
         made, answer = functions.call_of_class(machine, side, operands, pops)
         if made:

@@ -57,6 +57,15 @@ def test_what_can_not_be_told_is_not_guessed() -> None:
     assert told.source == "f(__const_dtype_0, __const_dtype_1)"
 
 
+def test_a_call_of_the_builtin_iter_is_written_so_if_no_other_object_is_called_so() -> None:
+    def written(source: str, *constants: object) -> object:
+        return Constants().in_entry(entry(0, code_with(*constants), source)).source
+
+    assert written("return __const_iter_0(x)") == "return iter(x)"
+    assert written("iter = 1\nreturn __const_iter_0(x)") == "iter = 1\nreturn __const_iter_0(x)"
+    assert written("return __const_iter_0(x)", iter) == "return __const_iter_0(x)"
+
+
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [

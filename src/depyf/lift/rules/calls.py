@@ -96,6 +96,8 @@ def _call_marker(sim: Simulator, callee: Marker, arguments: List[Item], names: T
 
 
 def _comprehension(sim: Simulator, function: Function, iterable: Item) -> None:
+    if isinstance(iterable, Value):
+        iterable.iterated_at = -1  # the comprehension makes the iterator
     value = sim.as_value(iterable)
     expression = ComprehensionExpression()
     expression.function = function
@@ -104,7 +106,7 @@ def _comprehension(sim: Simulator, function: Function, iterable: Item) -> None:
 
 
 def _comprehension_in_line(sim: Simulator, instr: Instr) -> None:
-    _comprehension(sim, Function(instr.arg), sim.pop_value())
+    _comprehension(sim, Function(instr.arg), sim.pop())
 
 
 def _call_ex(sim: Simulator, instr: Instr) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from typing import Any, cast
 
 from depyf.lift.items import Mark, Marker, Target
 from depyf.lift.nodes import (
@@ -21,6 +22,15 @@ from depyf.normal.ops import Instr, Op
 
 
 def _iter(sim: Simulator, instr: Instr) -> None:
+    """Make an iterator. Only a call of the builtin itself makes one that is a plain value, as Dynamo has (2.11)."""
+    value = sim.pop_value()
+    if instr.offset in sim.context.decisions.iterators:
+        sim.combine(lambda iterable: ast.Call(ast.Constant(cast(Any, iter)), [iterable], []), [value])
+    else:
+        sim.push(value.expr).iterated_at = instr.offset
+
+
+def _aiter(sim: Simulator, instr: Instr) -> None:
     value = sim.pop_value()
     sim.push(value.expr)
 

@@ -62,14 +62,14 @@ def _copy(sim: Simulator, instr: Instr) -> None:
         sim.stack.append(item)
     elif isinstance(item, Value) and not item.stable and sim.context.follows_containers and not _is_kept(sim):
         sim.settle()
-        sim.stack.append(Value(item.expr, True, item.local, item.order))
+        sim.stack.append(item.again())
     elif isinstance(item, Value) and item.stable and instr.arg == 1 and _is_stored_next(sim, instr):
         value = Value(item.expr, False, item.local, sim.context.next_order(), sim.node.id, copies=1)
         value.copied_at = instr.offset
         sim.stack[-1] = value
         sim.stack.append(Copy(value, instr.offset))
     elif isinstance(item, Value) and item.stable:
-        sim.stack.append(Value(item.expr, True, item.local, item.order))
+        sim.stack.append(item.again())
     elif isinstance(item, Value):
         item.copies += 1
         item.copied_at = instr.offset

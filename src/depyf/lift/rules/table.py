@@ -16,6 +16,7 @@ from depyf.lift.rules.calls import (
     _setup_annotations,
 )
 from depyf.lift.rules.control import (
+    _aiter,
     _awaitable,
     _check_exc,
     _iter,
@@ -90,7 +91,7 @@ RULES: Dict[Op, Rule] = {
     Op.CALL: _call, Op.CALL_EX: _call_ex, Op.MAKE_FUNCTION: _make_function,
     Op.IMPORT: _import, Op.IMPORT_FROM: _import_from, Op.IMPORT_STAR: _import_star,
     Op.SETUP_ANNOTATIONS: _setup_annotations, Op.PRINT: _print,
-    Op.ITER: _iter, Op.AITER: _iter, Op.YIELD_FROM_ITER: _yield_from_iter,
+    Op.ITER: _iter, Op.AITER: _aiter, Op.YIELD_FROM_ITER: _yield_from_iter,
     Op.AWAITABLE: _awaitable, Op.YIELD: _yield, Op.YIELD_FROM: _yield_from, Op.RETURN: _return, Op.RAISE: _raise,
     Op.RERAISE: _reraise, Op.PUSH_EXC: _push_exc, Op.POP_EXC: _pop_exc, Op.CHECK_EXC: _check_exc,
     Op.WITH: _with, Op.ASYNC_WITH: _with, Op.WITH_EXCEPT: _with_except,

@@ -18,6 +18,10 @@ from depyf.quick_dataclass import dataclass, replace
 
 _PLACEHOLDER = re_compile(r"\b__const_(\w+)_\d+\b")
 
+ITER = "__const_iter_0"
+"""The builtin ``iter`` itself, which the decompiler calls for an instruction that makes an iterator."""
+_NAMES_ITER = re_compile(r"\biter\b")
+
 _NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 
 Position = Tuple[int, ...]
@@ -49,11 +53,14 @@ class Constants:
         if entry.source is None or entry.code is None:
             return entry
         found: Dict[str, _Place] = {}
-        for match in _PLACEHOLDER.finditer(entry.source):
+        source = entry.source
+        for match in _PLACEHOLDER.finditer(source):
             place = _only_constant(entry.code, match.group(1))
             if place is not None:
                 found[match.group(0)] = place
-        return replace(entry, source=self._renamed(entry.source, found))
+        if ITER not in found and not _NAMES_ITER.search(source):
+            source = source.replace(ITER, "iter")
+        return replace(entry, source=self._renamed(source, found))
 
     def in_original(self, original: Original, code: CodeType) -> Original:
         """Return ``original`` with its names made unique. Its decompilation recorded their objects."""
