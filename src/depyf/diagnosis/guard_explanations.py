@@ -54,6 +54,8 @@ class GuardExplanation:
             return helper_as_written(detail)
         if self.cause is GuardCause.GONE:
             return f"{self.subject or 'an object'} is gone"
+        if self.cause is GuardCause.IDENTITY and self.subject:
+            return f"identity of {self.subject}"
         of = f" of {self.subject}" if self.subject else ""
         return f"{self.cause.value}{of}" + (f" in dimension {detail}" if self.cause in _OF_A_DIMENSION else "")
 

@@ -187,6 +187,13 @@ def test_the_cost_is_seconds_then_the_number_of_times() -> None:
     ]
 
 
+def test_what_runs_uncompiled_costs_what_was_compiled_of_it_alone() -> None:
+    compilations = (Compilation("0/0", 0, seconds=90.0), Compilation("1/0", 1, seconds=2.0))
+    lost = Fallback(1, "1/1", "recompile limit reached", "", (0, 4))
+    (found,) = findings_of(replace(run(fallbacks=(lost,)), compilations=compilations), Parts())
+    assert found.seconds == 2.0
+
+
 def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None:
     size, number = FailedGuard("0/0", "s", "x has size 3"), FailedGuard("0/0", "n", "n is 2")
     resumed = FailedGuard("1/0", "s", "h has size 3")

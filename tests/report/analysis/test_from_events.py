@@ -544,7 +544,7 @@ def test_without_notes_the_comments_in_a_generated_module_name_its_nodes() -> No
     assert counted == [1, 1, 1]
 
 
-@pytest.mark.parametrize("skipped", [["2/0"], ["2/0", "3/0"], []])
+@pytest.mark.parametrize("skipped", [["2/0"], ["2/0", "3/0"], [], ["1/1"]])
 def test_a_side_of_a_branch_without_transformed_code_is_a_function_of_its_own(skipped: List[str]) -> None:
     text = "def f(x):\n    if out:\n        return __resume_1(out)\n    return __resume_2(out)\n"
     artifact = Artifact("t", "transformed", "transformed code of forward", "0/0", text=text)
@@ -558,6 +558,9 @@ def test_a_side_of_a_branch_without_transformed_code_is_a_function_of_its_own(sk
     assert one != other
     functions = {each.compile_id: each.function for each in run.compilations}
     assert functions["1/0"] == one
+    if skipped == ["1/1"]:  # another entry of the side that has code, which failed at the limit, say
+        assert functions["1/1"] == one
+        return
     sides = [functions[each] == other for each in skipped]
     assert sides == ([True] if len(skipped) == 1 else [False] * len(skipped))  # which of two it is nobody knows
     assert all(run.root(each) == 0 for each in range(len(run.functions)))

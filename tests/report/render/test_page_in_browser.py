@@ -258,7 +258,10 @@ def test_an_error_that_the_program_got_is_not_shown_as_plain_python(chromium: An
     with opened(chromium, tmp_path / "index.html", "#recompiles/left") as page:
         assert page.inner_text("#left-to-python") == "Failed to compile"
         assert "Left to Python" not in page.inner_text(".view-recompiles")
-        page.click("#left-to-python + div .place")
+        assert page.inner_text("#left-to-python + .card h3").startswith(
+            run.functions[error.function or 0].qualified_name
+        )
+        page.click("#left-to-python + .card .place")
         page.wait_for_selector(".remark.fallback")
         assert page.inner_text(".remark.fallback") == "Failed to compile: TorchRuntimeError: no such size"
 

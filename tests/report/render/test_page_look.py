@@ -173,7 +173,7 @@ def test_the_page_saves_the_trace_that_the_command_writes(chromium: Any, pages: 
 
 
 def test_a_drawing_is_made_larger_and_fits_the_width(chromium: Any, pages: Dict[str, Path]) -> None:
-    with opened(chromium, pages["sample"], "#flow/f0", width=400) as page:
+    with opened(chromium, pages["sample"], "#flow/f0", width=800) as page:
         drawing = page.locator(".drawing")
         assert drawing.evaluate("e => e.scrollWidth > e.clientWidth")
         page.click("text=Fit to the width")
@@ -185,6 +185,60 @@ def test_a_drawing_is_made_larger_and_fits_the_width(chromium: Any, pages: Dict[
         page.evaluate("location.hash = '#flow/f6'")
         page.wait_for_timeout(60)
         assert page.inner_text(".scale") == share  # of all drawings
+
+
+@pytest.mark.parametrize("function", ["f0", "f6"])
+def test_a_drawing_is_a_list_on_a_telephone(chromium: Any, pages: Dict[str, Path], function: str) -> None:
+    with opened(chromium, pages["sample"], f"#flow/{function}", width=400) as page:
+        assert not page.is_visible(".drawing")
+        assert page.locator(".zoom button:visible").count() == 0
+        drawn = page.eval_on_selector_all(
+            ".drawing svg :is(a, g:has(> rect))",
+            """all => all.map((box) => [...box.querySelectorAll('text')])
+              .map((texts) => texts.map((each) => each.dataset.whole || each.textContent))""",
+        )
+        listed = page.eval_on_selector_all(
+            ".flow-list .step", "all => all.map((e) => [...e.children].map((each) => each.textContent))"
+        )
+        assert listed == drawn
+        assert page.locator(".flow-list h2").all_inner_texts()[0].startswith("Call of ")
+        assert page.evaluate("document.documentElement.scrollWidth") == 400
+        beyond = (
+            "all => all.filter((e) => e.getBoundingClientRect().right > 400 || e.scrollWidth > e.clientWidth).length"
+        )
+        assert page.eval_on_selector_all(".flow-list *", beyond) == 0
+        page.locator(".flow-list a.step").first.click()
+        page.wait_for_selector(".view-flow", state="hidden")
+
+
+def test_ticks_are_round_and_where_they_belong(chromium: Any, pages: Dict[str, Path]) -> None:
+    with opened(chromium, pages["sample"], "#time", width=1280) as page:
+        ticks = page.eval_on_selector_all(
+            ".axis span", "all => all.map((e) => [e.textContent, parseFloat(e.style.left)])"
+        )
+        numbers = [float(text.split(" ")[0]) for text, _ in ticks]
+        assert numbers[0] == 0
+        assert 3 <= len(numbers) <= 7
+        step = numbers[1]
+        assert float(f"{step:.0e}") == step  # one digit
+        assert numbers == pytest.approx([step * at for at in range(len(numbers))])
+        lefts = [left for _, left in ticks]
+        assert lefts == pytest.approx([lefts[1] * at for at in range(len(lefts))], rel=1e-3)
+
+
+def test_the_numbers_beside_lines_have_the_room_that_they_need(chromium: Any, pages: Dict[str, Path]) -> None:
+    for width in (400, 1280, 2560):
+        with opened(chromium, pages["sample"], "#source/f0", width=width) as page:
+            cut = page.eval_on_selector_all(
+                "#source-code .line",
+                """all => all.map((line) => [...line.querySelectorAll('.tally')]).flat()
+                  .filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.parentElement.textContent)""",
+            )
+            assert cut == []
+            starts = page.eval_on_selector_all(
+                "#source-code .line .text", "all => [...new Set(all.map((e) => e.getBoundingClientRect().left))]"
+            )
+            assert len(starts) == 1, starts
 
 
 COLOUR = "e => (e.className.match(/graph-[0-9]/) || [''])[0]"

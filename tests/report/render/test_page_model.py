@@ -93,6 +93,7 @@ def test_graphs_have_one_palette() -> None:
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_the_timeline_takes_more_phases_than_a_call_takes_arguments() -> None:
     program = """
+        const innerWidth = 1200;
         const VIEWS = [], el = (tag, more, ...inner) => ({ inner }), fill = () => {}, chip = el, seconds = String;
         const grouped = (items, key) => new Map(items.length ? [[key(items[0]), items]] : []);
     """

@@ -56,8 +56,8 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
     seconds: Dict[int, float] = {}
     for each in run.compilations:
         if each.function is not None:
-            root = run.root(each.function)
-            seconds[root] = seconds.get(root, 0.0) + (each.seconds or 0.0) + (each.backward_seconds or 0.0)
+            spent = (each.seconds or 0.0) + (each.backward_seconds or 0.0)
+            seconds[each.function] = seconds.get(each.function, 0.0) + spent
     return seconds
 
 
@@ -67,7 +67,7 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
     for each in (*raised(run), *lost(run)):
         alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
     for first, *more in alike.values():
-        spent = None if first.function is None else seconds.get(run.root(first.function))
+        spent = None if first.function is None else seconds.get(first.function)
         yield _fallback(run, first, 1 + len(more), spent)
 
 

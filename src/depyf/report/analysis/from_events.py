@@ -21,7 +21,7 @@ from depyf.report.analysis.compilations import Compilations, calls_in
 from depyf.report.analysis.export_issues import export_issues
 from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
 from depyf.report.analysis.findings import findings_of
-from depyf.report.analysis.functions import UNCOMPILED, Functions, Key
+from depyf.report.analysis.functions import UNCOMPILED, Functions, Key, frame_number
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.memory import with_memory
@@ -190,11 +190,11 @@ def _frames_without_code(known: Compilations, facts: Facts) -> Dict[str, str]:
     for key, frame in (resume for fact in facts.transformed for resume in fact.resumes.values()):
         if frame.startswith(UNCOMPILED) and frame not in called.setdefault(key, []):
             called[key].append(frame)
-    with_code = {fact.compile_id for fact in facts.transformed}
+    with_code = {frame_number(fact.compile_id or "") for fact in facts.transformed}
     compiled: Dict[Optional[Key], List[str]] = {}
     for compile_id in known.ids() if called else ():
-        frame = compile_id.partition("/")[0]
-        if compile_id not in with_code and frame not in compiled.setdefault(known.key_of(compile_id), []):
+        frame = frame_number(compile_id)
+        if frame not in with_code and frame not in compiled.setdefault(known.key_of(compile_id), []):
             compiled[known.key_of(compile_id)].append(frame)
     both = ((frames, compiled.get(key, [])) for key, frames in called.items())
     return {frames[0]: numbers[0] for frames, numbers in both if len(frames) == len(numbers) == 1}

@@ -31,6 +31,11 @@ def beside(qualified_name: str, name: str, other: str) -> str:
     return qualified_name[: -len(name)] + other if qualified_name.endswith(name) else other
 
 
+def frame_number(compile_id: str) -> str:
+    """Return torch's number of the frame of a compilation, with what tells it from one before a reset."""
+    return compile_id.partition("/")[0] + compile_id.partition("#")[2]
+
+
 class Functions:
     """A table of functions that grows while they are looked up."""
 
@@ -59,7 +64,7 @@ class Functions:
         if resumed(name) is None:
             shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
             return self._number((*key, qualified_name if shares else ""))
-        frame = self.frames.get(frame) or frame.partition("/")[0] + frame.partition("#")[2]
+        frame = self.frames.get(frame) or frame_number(frame)
         if not frame:
             same = next((number for line, number in self._named.get(key[:2], ()) if line == first_line), None)
             if same is not None:

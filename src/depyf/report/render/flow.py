@@ -30,15 +30,17 @@ _GAP = 10
 _FAILS = 20
 _TITLE = 30
 _LANE = 14
-_COLUMNS = (_MARGIN, 382, 620)
+_COLUMNS = (_MARGIN, 374, 604)
 """Where guards, transformed code and calls begin."""
 _ALIKE = 4
 """From how many neighbouring entries on that do the same those between the first and the last are one box."""
+_MOST_IDS = 4
+"""Of the entries of a resume function that the box of a call names one by one."""
 _NOT_TOLD = "Marked dimensions"
 """A group that says nothing of the program: nearly all its guards are that nothing was marked."""
 MOST_ENTRIES = 60
 """The number of rows drawn for one function: thousands would be unreadable, and take seconds to open."""
-_WIDTHS = (316, 184, 340)
+_WIDTHS = (316, 184, 326)
 _RIGHT = _COLUMNS[2] + _WIDTHS[2] + _MARGIN
 
 
@@ -244,10 +246,15 @@ def _onward(facts: FlowFacts, way: Onward) -> Iterator[Tuple[str, str]]:
         called = facts.run.functions[callee]
         yield f"line {one.resumes_at} calls {called.qualified_name or called.name}", f"#flow/f{callee}{facts.query}"
     line = way.line or one.resumes_at or one.first_line
-    ids = ", ".join(each.compile_id for each in facts.entries.get(way.function, ()))
+    ids = _range([each.compile_id for each in facts.entries.get(way.function, ())])
     text = way.label or f"resume at line {one.resumes_at}"
     text += (f": {ids}" if ids else "") + (f" (from {way.times} places)" if way.times > 1 else "")
     yield text, f"#source/f{facts.family(way.function)[0]}/{line}{facts.query}"
+
+
+def _range(ids: Sequence[str]) -> str:
+    """Return the entries of a function in short: of more than a few the first and the last."""
+    return f"{ids[0]} to {ids[-1]}" if len(ids) > _MOST_IDS else ", ".join(ids)
 
 
 def _otherwise(facts: FlowFacts, rows: List[str], function: int, y: int, *, first: bool) -> int:

@@ -35,6 +35,7 @@ _SCRIPTS = (
     "overview.js",
     "details.js",
     "splitter.js",
+    "tallies.js",
     "bookkeeping.js",
     "artifact_pane.js",
     "source.js",

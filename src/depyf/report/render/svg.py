@@ -92,8 +92,9 @@ def _room(width: int) -> int:
 def label(x: float, y: float, text: str, kind: str, *, limit: int = 200, end: bool = False) -> str:
     """Return one line of text that begins (or ends) at ``x``."""
     anchor = ' text-anchor="end"' if end else ""
-    shown = _escaped(cut(text, limit, "…"))
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}"{anchor}>{shown}</text>' if text else ""
+    shown = cut(text, limit, "…")
+    whole = "" if shown == text else f' data-whole="{_escaped(text)}"'  # for the list of a narrow page
+    return f'<text class="{kind}" x="{x:g}" y="{y:g}"{anchor}{whole}>{_escaped(shown)}</text>' if text else ""
 
 
 def arrow(points: Sequence[Tuple[int, int]]) -> str:

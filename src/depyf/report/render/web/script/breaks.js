@@ -77,7 +77,9 @@ function breakGroup(run, group, at) {
 function sharedLines(texts) {
   const [first, ...others] = texts.map((text) => text.split("\n"));
   const differ = first.findIndex((line, at) => others.some((lines) => lines[at] !== line));
-  return (differ < 0 ? first : first.slice(0, differ)).join("\n").trim();
+  const alike = differ < 0 ? first : first.slice(0, differ);
+  while (differ >= 0 && /:\s*$/.test(alike[alike.length - 1] || "")) alike.pop(); // what it announces differs
+  return alike.join("\n").trim();
 }
 
 // A row for each place; what differs from place to place stands in it.
@@ -104,5 +106,5 @@ function breakPlaces(run, { places }, { shared, advised, calledAlike }) {
 
 // What PyTorch advises; beside the one advice of the cause it is asked for.
 function hintList(hints) {
-  return hints.length ? el("details", {}, el("summary", {}, count(hints.length, "hint"), " of PyTorch's"), el("ul", {}, hints.map((hint) => el("li", {}, prose(hint))))) : null;
+  return hints.length ? el("details", {}, el("summary", {}, `PyTorch's ${hints.length === 1 ? "hint" : `${hints.length} hints`}`), el("ul", {}, hints.map((hint) => el("li", {}, prose(hint))))) : null;
 }

@@ -127,13 +127,13 @@ const joined = (nodes, between) => nodes.map((node, at) => [at ? between : "", n
 const isRaised = (each) => each.cause.endsWith("raised into the program");
 const cameTo = (each) => (isRaised(each) ? "Failed to compile" : "Left to Python");
 
-// Of a reason of many lines the first is in sight, the others where nothing says what to do.
-function fallbackCard(run, each) {
+// Of a reason of many lines the first is in sight, the others where nothing says what to do. ``head`` is what the card is called.
+function fallbackCard(run, each, head = `${cameTo(each)} `) {
   const [reason, ...more] = each.reason === each.cause ? [] : (each.reason || "").trim().split("\n");
   return el(
     "article",
     { class: "card fallback" },
-    el("h3", {}, `${cameTo(each)} `, each.compile_id ? chip(run, each.compile_id) : null),
+    el("h3", {}, head, each.compile_id ? chip(run, each.compile_id) : null),
     el("p", {}, el("strong", {}, prose(each.cause))),
     reason ? el("p", { class: "quiet told" }, prose(reason)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,

@@ -24,12 +24,33 @@ function showFlow({ run, parts }, node) {
     el("div", { class: "bar" },
       el("label", { for: "flow-pick" }, "Function"),
       el("select", { id: "flow-pick", onchange: (event) => (location.hash = event.target.value) }, options),
-      el("a", { href: run.hrefOf(where) }, "its source"), zoomButtons(node)),
+      el("a", { href: run.hrefOf(where) }, "its source"), el("span", { class: "bar zoom" }, zoomButtons(node))),
     el("h1", {}, shortened(run.nameOf(index), 120)),
     el("p", { class: "quiet" }, "A call is checked against the guards of each cache entry in order; the first that holds runs its transformed code."),
-    el("div", { class: "drawing", tabindex: "0", role: "region", "aria-label": `Flow of ${shortened(run.nameOf(index), 80)}` }, drawing.content.cloneNode(true))
+    el("div", { class: "drawing", tabindex: "0", role: "region", "aria-label": `Flow of ${shortened(run.nameOf(index), 80)}` }, drawing.content.cloneNode(true)),
+    flowList(drawing.content.querySelector("svg"))
   );
   zoomDrawing(node, 0);
+}
+
+// The boxes and labels of a drawing in the order of a call, below each other: a drawing has no room on a telephone.
+function flowList(svg) {
+  const list = el("div", { class: "flow-list" });
+  const words = (text) => text.dataset.whole || text.textContent;
+  const walk = (parent) => {
+    for (const each of parent.children) {
+      if (each.matches("a, g:has(> rect)")) {
+        const [head, ...lines] = [...each.querySelectorAll("text")];
+        const kind = each.querySelector("rect").getAttribute("class");
+        const href = each.getAttribute("href");
+        list.append(el(href ? "a" : "div", { class: `step ${kind}${parent === svg ? "" : " unused"}`, href }, el("b", {}, words(head)), lines.map((line) => el("span", { class: line.matches(".flow-mono") ? "mono" : "quiet" }, words(line)))));
+      } else if (each.matches("g")) walk(each); // a row that never ran
+      else if (each.matches(".flow-title")) list.append(el("h2", {}, words(each)));
+      else if (each.matches("text")) list.append(el("p", { class: "quiet" }, `${/^(fails|hold)$/.test(words(each)) ? "↓ " : ""}${words(each)}`));
+    }
+  };
+  walk(svg);
+  return list;
 }
 
 let drawingScale = 1; // of all drawings: 1 has letters as large as the text around

@@ -31,7 +31,7 @@ function showChanges(wanted, node) {
   const kinds = KINDS_OF_CHANGE.map(([kind, title]) => [title, DATA.differences.filter((each) => each.kind === kind)]).filter(([, list]) => list.length);
   const worse = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after > before).map(([name]) => name);
   const better = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after < before).map(([name]) => name);
-  const words = [worse.length ? `more ${worse.join(", ")}` : "", better.length ? `fewer ${better.join(", ")}` : ""].filter(Boolean);
+  const words = [worse.length ? `more ${listed(worse)}` : "", better.length ? `fewer ${listed(better)}` : ""].filter(Boolean);
   const headline = DATA.differences.length ? words.join("; ") || "other code, with the same counts" : "The same was compiled";
   fill(
     node,
@@ -43,6 +43,8 @@ function showChanges(wanted, node) {
     notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
   );
 }
+
+const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names.join());
 
 // How a number changed; worse and better are said in words, too.
 function deltaOf(before, after, unit, bad) {
@@ -68,14 +70,14 @@ function functionChanges(functions) {
   const cell = (before, after, name) => {
     if (before[name] === after[name]) return (after[name] || "").toLocaleString("en");
     const bad = name !== "kernels" && name !== "guards";
-    return el("span", { class: bad ? (after[name] > before[name] ? "worse" : "better") : null }, `${before[name]} → ${after[name]}`);
+    return el("span", { class: bad ? (after[name] > before[name] ? "worse" : "better") : null }, `${before[name].toLocaleString("en")} → ${after[name].toLocaleString("en")}`);
   };
   const time = (one) => seconds(timeOf(one));
   const rows = functions.map(([name, before, after]) => [
     shortened(name, 80),
     ...(before && after
       ? [...columns.map(([, key]) => cell(before, after, key)), `${time(before)} → ${time(after)}`]
-      : [...columns.map(([, key]) => String((before || after)[key] || "")), before ? "no longer compiled" : "compiled now"]),
+      : [...columns.map(([, key]) => ((before || after)[key] || "").toLocaleString("en")), before ? "no longer compiled" : "compiled now"]),
   ]);
   return filledTableOf("Functions in both runs", ["Function", ...columns.map(([title]) => numeric(title)), numeric("Time")], rows);
 }

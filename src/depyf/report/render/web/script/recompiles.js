@@ -25,7 +25,7 @@ function showRecompiles({ run, parts }, node) {
       : el("p", { class: "quiet" }, run.traced ? "Nothing was compiled twice." : NOT_TRACED)
   );
   if (run.lost.length) {
-    add(node, [el("h2", { id: "left-to-python" }, [...new Set(run.lost.map(cameTo))].join(", ")), run.lost.map((each) => el("div", {}, each.place ? place(run, each.place) : null, fallbackCard(run, each)))]);
+    add(node, [el("h2", { id: "left-to-python" }, [...new Set(run.lost.map(cameTo))].join(", ")), run.lost.map((each) => fallbackCard(run, each, [shortened(run.nameOf(each.function), 80), " ", each.place ? place(run, each.place) : null, " "]))]);
   }
   if (chosen) {
     const card = document.getElementById(`recompile-${chosen.compile_id}`);
@@ -169,9 +169,12 @@ function matrix(run, rows) {
   ];
 }
 
+// Long numbers in short; the words of each recompilation have them whole.
+const rounded = (value) => (/^-?\d+\.\d{5,}$/.test(value) ? String(Number(Number(value).toPrecision(6))) : value);
+
 function changeOf(failed) {
   const now = failed.now ?? (failed.before === "empty" ? "not empty" : "?"); // its length is not known then
-  return failed.before === null && failed.now === null ? "" : `${shortened(failed.before ?? "?", 24)} → ${shortened(now, 24)}`;
+  return failed.before === null && failed.now === null ? "" : `${shortened(rounded(failed.before ?? "?"), 24)} → ${shortened(rounded(now), 24)}`;
 }
 
 // Each recompilation in words. A few stand there at once; of many, those that are asked for are made.

@@ -143,7 +143,7 @@ class SourceView {
     this.focus = this.ids.find((id) => this.run.colours.has(id)) || this.ids[0] || null;
     this.picker.value = address("source", [root === null ? name : `f${root}`], {}, this.run);
     [this.stops, this.costly] = this.findStops();
-    this.code.node.classList.toggle("no-kernels", ![...this.run.marks].some(([key, mark]) => key.startsWith(`${at}:`) && mark.kernels.length));
+    tallyWidths(this.code.node, [...this.run.marks].filter(([key]) => key.startsWith(`${at}:`)).map(([, mark]) => mark));
     this.paintGraphs();
     if (same) this.code.refresh();
     else {
@@ -247,14 +247,11 @@ class SourceView {
     const mark = this.target && this.run.at([this.target.source, line]);
     const ids = mark ? this.ids.filter((id) => mark.ids.has(id)) : [];
     const stripes = ids.slice(0, 6).map((id) => el("i", { class: `graph-${this.run.colours.get(id)}` }));
-    const guards = mark ? mark.guards.length : 0;
-    const kernels = kernelCounts(mark ? mark.kernels : []);
     const sign = !mark ? "" : mark.breaks.length ? "break" : mark.fallbacks.length ? "fallback" : mark.recompiles.length ? "recompile" : "";
     return [
       el("span", { class: `sign ${sign}`, title: sign ? SIGNS[sign][1] : null }, sign ? SIGNS[sign][0] : ""),
       el("span", { class: "stripes", title: ids.length ? `in the graphs of ${shortened(ids.join(", "), 200)}` : null }, stripes),
-      el("span", { class: "tally", title: guards ? count(guards, "guard") : null, "data-long": guards ? count(guards, "guard") : null }, guards ? `${guards}g` : ""),
-      el("span", { class: "tally", title: kernels.words || null, "data-long": kernels.own ? count(kernels.own, "kernel") : kernels.words || null }, kernels.own ? `${kernels.own}k` : kernels.library ? `${kernels.library}lib` : ""),
+      talliesOf(mark).map(({ short, long, title }) => el("span", { class: "tally", title, "data-long": long }, short)),
     ];
   }
 

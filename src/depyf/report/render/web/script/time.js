@@ -93,7 +93,7 @@ function timeline(run, phases, { chosen, stretched, all }, zoom) {
       type: "button", class: each.backward ? "phase backward" : "phase", tabindex: each.depth === 0 || chosen ? null : "-1", "aria-label": `${each.name}, ${seconds(each.seconds)}`,
       style: { left: `${(100 * (Math.max(each.start, left) - left)) / wide}%`, width: `${(100 * part) / wide}%`, top: `${(each[level] + top) * ROW}px`, "--own": String((all ? each.own : each.ownShown) / Math.max(each.seconds, 1e-9)) },
       onmouseenter: () => tell(each), onfocus: () => tell(each), onclick: () => zoom(each),
-    }, part / wide > 0.02 ? (all ? each.called : each.words) : null);
+    }, readable(part / wide) ? (all ? each.called : each.words) : null);
   };
   const row = (label, levels, bars) => el("div", { class: "track" }, label, el("div", { class: "bars", style: { height: `${levels * ROW}px` } }, bars));
   const last = ([one], [other]) => (one === null) - (other === null); // what belongs to no compilation
@@ -106,9 +106,24 @@ function timeline(run, phases, { chosen, stretched, all }, zoom) {
   const packed = () => lanesOf(drawn).map((lane) => row(null, 2 + most(lane.flatMap((each) => each.phases), level), lane.map((stretch) => [
     trackName(run, stretch, from, span), stretch.phases.map((each) => bar(each, from, span, 1)),
   ])));
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => el("span", { style: { left: `${share * 100}%` } }, seconds(from - start + share * span)));
+  const ticks = ticksOf(from - start, span).map((at) => {
+    const share = (at - from + start) / span;
+    return el("span", { class: share < 0.03 ? "first" : share > 0.97 ? "last" : null, style: { left: `${100 * share}%` } }, seconds(at).replace(/\.0+ /, " "));
+  });
   return el("div", { class: "timeline", role: "region", "aria-label": chosen ? `Timeline of ${chosen.name}` : "Timeline", tabindex: "0" },
     stretched ? null : el("div", { class: "track axis" }, el("div", { class: "bars" }, ticks)), stretched ? apart() : packed(), detail);
+}
+
+// Whether a part of the width has room for a word.
+const readable = (share) => share * innerWidth > 56;
+
+// Round times on an axis: some five.
+function ticksOf(from, span) {
+  const magnitude = 10 ** Math.floor(Math.log10(span / 5));
+  const step = magnitude * [1, 2, 5, 10].find((each) => each * magnitude >= span / 5);
+  const round = [];
+  for (let at = Math.ceil(from / step); at * step <= from + span; at += 1) round.push(at * step);
+  return round;
 }
 
 // Phases of one compilation after each other, until those of another one begin, are a stretch; stretches that do not
@@ -141,8 +156,8 @@ function trackName(run, { id, start, end }, from, span) {
   const [left, right] = [Math.max(start, from), Math.min(end, from + span)];
   const style = { left: `${(100 * (left - from)) / span}%`, width: `${(100 * (right - left)) / span}%`, "--graph": id && run.colours.has(id) ? `var(--g${run.colours.get(id)})` : null };
   const text = id ? `${run.titleOf(id)}${isCached(run, id) ? ", cached" : ""}` : "other";
-  const readable = (right - left) / span > 0.02;
-  return el(id && readable ? "a" : "span", { class: "whose", href: id && readable ? address("compilations", [id], {}, run) : null, title: aboutTrack(run, id), style }, readable ? text : null);
+  const named = readable((right - left) / span);
+  return el(id && named ? "a" : "span", { class: "whose", href: id && named ? address("compilations", [id], {}, run) : null, title: aboutTrack(run, id), style }, named ? text : null);
 }
 
 function inWords(run, name) {
