@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 import depyf
-from depyf.dynamo.hooks.shared_prints import readable_text
+from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.report.analysis.graph_memory import VIEWS, read_graph
 from depyf.report.model.memory import Memory
 from depyf.report.read.reading import load

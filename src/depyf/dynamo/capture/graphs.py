@@ -21,8 +21,8 @@ from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, curr
 from depyf.dynamo.hooks.interpreted import run_by_forward
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
+from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely
-from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.store.names import stage_stem
 from depyf.quick_dataclass import replace
 from depyf.torch_trace.events import Event

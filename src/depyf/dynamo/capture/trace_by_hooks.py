@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Seque
 from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
+from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely
-from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import Event

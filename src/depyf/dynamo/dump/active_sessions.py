@@ -36,7 +36,7 @@ from depyf.dynamo.dump.full_code.writing import write_full_code
 from depyf.dynamo.dump.manifest import begin, end, note_runs, reset_after_fork, write_manifest, write_postponed
 from depyf.dynamo.dump.notes import AT_THE_END, SO_FAR, write_notes
 from depyf.dynamo.dump.precompiled import dump_earlier
-from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names, shared_prints
+from depyf.dynamo.hooks import compile_ids, frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import Attribution, GraphOwners, standalone_name
 from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
 from depyf.dynamo.hooks.compiled_names import watch_compiled_names
@@ -194,7 +194,6 @@ class Capture:
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
             self._add(functools.partial(frame_evaluation.keep_dynamo_out, package))
         self._add(keep_dynamo_out_of_stops)
-        self._add(shared_prints.watch)
         self._add(lambda: listen(self._receive))
         self._add(lambda: supplement(self._receive, self._passes.printed))
         self._add(self._modules.watch)
@@ -301,7 +300,6 @@ class Capture:
             if event.compile_id is not None:
                 self._run_from_files(event.compile_id)
                 self._caches.forget(event.compile_id)
-            shared_prints.forget()
 
     def _start_of(self, compile_id: str) -> Optional[Event]:
         """Return the last event with which a compilation of this id started."""

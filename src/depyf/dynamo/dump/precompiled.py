@@ -19,9 +19,9 @@ from depyf.dynamo.capture.what_runs import DOES_NOT_RUN
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
 from depyf.dynamo.hooks.nested_code import qualified_name
+from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
-from depyf.dynamo.hooks.shared_prints import readable_text
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
 from depyf.quick_dataclass import replace

@@ -287,7 +287,6 @@ DISABLE_MODES = _Name(_DISPATCH, "_disable_current_modes", "modes of the program
 FAKE_TENSOR = _Name("torch._subclasses.fake_tensor", "FakeTensor", "sizes of graphs are not known in scripts")
 TRACER_OF_GRAPH = _Word("torch.fx.graph", "_tracer_cls", "copies of graphs lose their tracer")
 ERASED = _Word("torch.fx.node", "_erased", "probe names nodes that are gone")
-CODEGEN = _Word("torch.fx.graph", "_codegen", "a graph may be shown as it was before")
 IN_SPEC = _Word("torch.fx.graph", "_in_spec", "graphs of export are not read")
 OUT_SPEC = _Word("torch.fx.graph", "_out_spec", "graphs of export are not read")
 SOURCE_OF_INPUT = _Word(_EVAL_FRAME, "_dynamo_source", "inputs have the graph's names")

@@ -20,7 +20,6 @@ from depyf.asynchronous import synchronous
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.dynamo.hooks.shared_prints import asked
 from depyf.torch_trace.events import BULKY, PHASE, UNREAD, Event, event_name, event_of
 from depyf.torch_trace.metrics import READ_OF_PHASES
 
@@ -131,7 +130,7 @@ def _pass_on(
     event = event_name(name, meta)
     if event in UNREAD or event == private_names.AOT_CACHE.module:  # its settings
         return
-    payload = asked(payload_fn)
+    payload = payload_fn()
     if payload is None or isinstance(payload, str):
         _send(logger, event, meta, payload, options)
     else:  # torch writes it as JSON
