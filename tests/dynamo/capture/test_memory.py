@@ -157,9 +157,10 @@ ALSO_COPIES = {"coalesce", "contiguous", "cpu", "cuda", "flatten", "pin_memory",
     "reshape_as", "resolve_conj", "resolve_neg", "to", "_autocast_to_full_precision", "_autocast_to_reduced_precision",
     "_grad_sum_to_size", "_sparse_broadcast_to", "as_tensor", "slice_inverse", "to_here", "local_value", "_ncf_view",
     "_ncf_unsqueeze", "_unpack_dual", "_unwrap_optional", "_test_autograd_multiple_dispatch_view", "_unsafe_view",
-    "__getitem__", "get", "keys", "pop", "setdefault",
+    "__getitem__", "get", "keys", "pop", "setdefault", "rename", "refine_names", "align_to",
 }  # fmt: skip
-"""May copy, or never are in a graph of AOTAutograd; and those that return a view without saying so."""
+"""May copy, or never are in a graph of AOTAutograd (those of named tensors, which 2.11 has as well); and those that
+return a view without saying so."""
 
 
 @pytest.mark.skipif(not HAS_BOXED_CODE, reason="schemas of older PyTorch call other operations views")

@@ -58,15 +58,23 @@ def run(kind: str) -> Any:
     return torch.compile(lambda x: x + hostile.value, backend="eager")(torch.ones(2)).tolist()
 
 
+def outcome(kind: str) -> Any:
+    """Return the result, or what PyTorch raises: 2.11 writes the class itself into a guard."""
+    try:
+        return run(kind)
+    except Exception as error:
+        return type(error), str(error)
+
+
 @pytest.mark.parametrize("kind", ["attribute", "class"])
 def test_a_program_that_torch_can_not_describe_compiles_with_depyf_as_without(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nobody_listens(monkeypatch)
-    expected = run(kind)
+    expected = outcome(kind)
     with depyf.prepare_debug(tmp_path):
-        assert run(kind) == expected
-    assert list(tmp_path.glob("__transformed_code_0_*"))
+        assert outcome(kind) == expected
+    assert isinstance(expected, tuple) or list(tmp_path.glob("__transformed_code_0_*"))
 
 
 @needs_trace
