@@ -48,7 +48,7 @@ function cacheReasons(run, one) {
 const changedValues = ({ before, now }) => (before === "..." && now === "..." ? "" : `: ${shortened(before || "not there", 100)} before, ${shortened(now || "not there", 100)} now`);
 
 function compilationTable(run) {
-  const metric = (one, name) => (typeof one.metrics[name] === "number" ? one.metrics[name].toLocaleString("en") : "");
+  const metric = (one, name) => (typeof one.metrics[name] === "number" ? digits(one.metrics[name]) : "");
   const time = (one) => (one.seconds ?? 0) + (one.backward_seconds ?? 0);
   const of = (value) => (at) => value(run.compilations[at]);
   const ofMetric = (text, name) => numeric(text, of((one) => one.metrics[name]));
@@ -58,7 +58,7 @@ function compilationTable(run) {
     one.status === "compiled" ? "" : statusOf(one),
     one.attempts > 1 ? () => el("span", { title: one.restarts.join("\n") }, String(one.attempts)) : "1",
     metric(one, "graph_op_count"), metric(one, "graph_node_count"), metric(one, "graph_input_count"),
-    one.guards.length.toLocaleString("en"),
+    digits(one.guards.length),
     one.dynamic.length || "",
     cacheInShort(one),
     seconds(time(one)),
@@ -89,7 +89,7 @@ function idList(run, ids) {
   const links = (list) => list.map((id) => [compilationLink(run, id), " "]);
   const left = ids.length - MOST_IDS;
   if (left <= 1) return links(ids);
-  const box = el("span", {}, el("button", { type: "button", class: "link", onclick: () => fill(box, links(ids.slice(MOST_IDS))) }, `${left.toLocaleString("en")} more`));
+  const box = el("span", {}, el("button", { type: "button", class: "link", onclick: () => fill(box, links(ids.slice(MOST_IDS))) }, `${digits(left)} more`));
   return [links(ids.slice(0, MOST_IDS)), box, " "];
 }
 
@@ -128,7 +128,7 @@ function aboutCompilation(run, one) {
     ["Function", one.function === null ? null : el("a", { href: run.hrefOf(run.startOf(one.function)) }, run.nameOf(one.function))],
     ["Result", one.failure ? `${statusOf(one)}: ${shortened(one.failure, 400)}` : statusOf(one)],
     ["Cache", [cacheText(one) || "not asked", cacheReasons(run, one)]],
-    ["Guards", el("a", { href: address("guards", [one.compile_id], {}, run) }, one.guards.length.toLocaleString("en"))],
+    ["Guards", el("a", { href: address("guards", [one.compile_id], {}, run) }, digits(one.guards.length))],
     ["Attempts", one.restarts.length ? `${one.attempts}, restarted for: ${one.restarts.map((each) => shortened(each, 200)).join("; ")}` : String(one.attempts)],
     ["torch.compile called at", one.compiled_at && place(run, one.compiled_at)], // logs do not have it
     ["Called from", one.callers.length ? one.callers.map((where, at) => [at ? " → " : "", place(run, where)]) : null],

@@ -26,8 +26,11 @@ function fill(node, ...children) {
   return add(node, children);
 }
 
+const DIGITS = new Intl.NumberFormat("en"); // one for all: to make one takes longer than to use it a hundred times
+const digits = (value) => (Math.abs(value) >= 1000 ? DIGITS.format(value) : String(value));
+
 function count(number, one, many) {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many || one + "s"}`;
+  return `${digits(number)} ${number === 1 ? one : many || one + "s"}`;
 }
 
 function seconds(value) {

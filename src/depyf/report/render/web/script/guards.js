@@ -28,7 +28,7 @@ function showGuards({ run, parts }, node) {
 function guardSummary(run, entries, shown) {
   const sums = run.guardGroups.map(() => 0);
   for (const each of entries) for (const guard of each.guards) sums[guard.group] += 1;
-  const tile = (number, name, at) => el("li", {}, el("button", { type: "button", class: "tile", onclick: () => showGroup(run, entries, shown, at) }, el("strong", {}, number.toLocaleString("en")), el("span", {}, name)));
+  const tile = (number, name, at) => el("li", {}, el("button", { type: "button", class: "tile", onclick: () => showGroup(run, entries, shown, at) }, el("strong", {}, digits(number)), el("span", {}, name)));
   return el("ul", { class: "tiles", "aria-label": "Guards of all cache entries" }, sums.map((number, at) => (number ? tile(number, run.guardGroups[at][0], at) : null)));
 }
 
@@ -59,7 +59,7 @@ function guardGroup(run, one, [name, what], at) {
   if (!guards.length) return null;
   const box = el("div");
   const section = el("details", { class: "guards", id: `guards-group-${at}`, ontoggle: () => section.open && !box.firstChild && add(box, [guardTableOf(run, guards)]) },
-    el("summary", {}, el("strong", {}, name), " ", el("b", { class: "number" }, guards.length.toLocaleString("en")), " ", el("span", { class: "quiet" }, what)), box);
+    el("summary", {}, el("strong", {}, name), " ", el("b", { class: "number" }, digits(guards.length)), " ", el("span", { class: "quiet" }, what)), box);
   if (guards.length <= 12) section.open = true;
   if (section.open) add(box, [guardTableOf(run, guards)]);
   return section;

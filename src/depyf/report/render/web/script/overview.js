@@ -73,17 +73,16 @@ function tiles(run) {
     const artifact = run.ids.flatMap((id) => run.byCompilation.get(id) || []).find((each) => each.kind === kind);
     return artifact ? address("stages", [artifact.id]) : "#stages";
   };
-  const n = (number) => number.toLocaleString("en");
-  const traced = (number) => (run.traced ? n(number) : "–");
+  const traced = (number) => (run.traced ? digits(number) : "–");
   return el(
     "ul",
     { class: "tiles" },
-    tile(n(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
-    tile(n(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", first("graph")),
+    tile(digits(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
+    tile(digits(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", first("graph")),
     tile(traced(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
     tile(traced(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
     tile(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
-    tile(n(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
+    tile(digits(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
     tile(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
     tile((run.traced && seconds(timeOf(counts))) || "–", "to compile", "#time")
   );
@@ -130,8 +129,8 @@ function functionTable(run) {
       counts.graph_breaks ? el("a", { href: address("breaks", [], {}, run), "aria-label": `Graph breaks of ${name}` }, counts.graph_breaks) : "",
       counts.recompilations ? el("a", { href: address("recompiles", [`f${index}`], {}, run), "aria-label": `Recompilations of ${name}` }, counts.recompilations) : "",
       counts.fallbacks ? "yes" : "",
-      counts.kernels ? counts.kernels.toLocaleString("en") : "",
-      guarded ? el("a", { href: address("guards", [guarded.compile_id], {}, run), "aria-label": `Guards of ${name}` }, counts.guards.toLocaleString("en")) : "",
+      counts.kernels ? digits(counts.kernels) : "",
+      guarded ? el("a", { href: address("guards", [guarded.compile_id], {}, run), "aria-label": `Guards of ${name}` }, digits(counts.guards)) : "",
       run.traced ? seconds(timeOf(counts)) : "",
       verdicts.join(", "),
       el("a", { href: address("flow", [`f${index}`], {}, run), "aria-label": `Flow of ${name}` }, "flow"),

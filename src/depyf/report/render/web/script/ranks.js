@@ -39,7 +39,7 @@ function showChanges(wanted, node) {
     el("p", { class: "quiet" }, `What changed from ${DATA.names[0]} to ${DATA.names[1]}`),
     changeTable(numbers),
     functions.length ? [el("h2", {}, "Functions"), functionChanges(functions)] : null,
-    kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, list.length.toLocaleString("en"))), list.map(difference)]),
+    kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, digits(list.length))), list.map(difference)]),
     notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
   );
 }
@@ -52,12 +52,12 @@ function deltaOf(before, after, unit, bad) {
   const still = unit ? Math.abs(delta) < 0.005 : delta === 0;
   if (still) return el("span", { class: "quiet" }, "same");
   const share = unit && before > 0 ? `, ${delta > 0 ? "+" : "−"}${Math.abs((100 * delta) / before).toFixed(0)} %` : "";
-  const text = `${delta > 0 ? "+" : "−"}${unit ? seconds(Math.abs(delta)) : Math.abs(delta).toLocaleString("en")}${share}`;
+  const text = `${delta > 0 ? "+" : "−"}${unit ? seconds(Math.abs(delta)) : digits(Math.abs(delta))}${share}`;
   return el("span", { class: bad ? (delta > 0 ? "worse" : "better") : null }, text, bad && !unit ? (delta > 0 ? " worse" : " better") : "");
 }
 
 function changeTable(numbers) {
-  const shown = (value, unit) => (unit ? seconds(value) : value.toLocaleString("en"));
+  const shown = (value, unit) => (unit ? seconds(value) : digits(value));
   const rows = numbers.map(([name, before, after, unit, bad]) => [
     name.startsWith("  ") ? el("span", { class: "part" }, name.trim()) : el("b", {}, name), shown(before, unit), shown(after, unit), deltaOf(before, after, unit, bad),
   ]);
@@ -68,16 +68,16 @@ function changeTable(numbers) {
 function functionChanges(functions) {
   const columns = [["Graphs", "graphs"], ["Breaks", "graph_breaks"], ["Recompilations", "recompilations"], ["Fallbacks", "fallbacks"], ["Kernels", "kernels"], ["Guards", "guards"]];
   const cell = (before, after, name) => {
-    if (before[name] === after[name]) return (after[name] || "").toLocaleString("en");
+    if (before[name] === after[name]) return digits(after[name] || "");
     const bad = name !== "kernels" && name !== "guards";
-    return el("span", { class: bad ? (after[name] > before[name] ? "worse" : "better") : null }, `${before[name].toLocaleString("en")} → ${after[name].toLocaleString("en")}`);
+    return el("span", { class: bad ? (after[name] > before[name] ? "worse" : "better") : null }, `${digits(before[name])} → ${digits(after[name])}`);
   };
   const time = (one) => seconds(timeOf(one));
   const rows = functions.map(([name, before, after]) => [
     shortened(name, 80),
     ...(before && after
       ? [...columns.map(([, key]) => cell(before, after, key)), `${time(before)} → ${time(after)}`]
-      : [...columns.map(([, key]) => ((before || after)[key] || "").toLocaleString("en")), before ? "no longer compiled" : "compiled now"]),
+      : [...columns.map(([, key]) => digits((before || after)[key] || "")), before ? "no longer compiled" : "compiled now"]),
   ]);
   return filledTableOf("Functions in both runs", ["Function", ...columns.map(([title]) => numeric(title)), numeric("Time")], rows);
 }

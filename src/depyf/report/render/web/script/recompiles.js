@@ -79,7 +79,7 @@ function timesOf(rows) {
 function changesOf(alike, check) {
   const changes = [...new Set(alike.flatMap((each) => each.failed.filter((failed) => checkOf(failed) === check).slice(0, 1).map(changeOf)))].filter(Boolean);
   if (changes.length <= MOST_CHANGES) return changes.length ? changes : ["failed"];
-  return [...changes.slice(0, MOST_CHANGES - 1), `… ${changes[changes.length - 1]}`, `${changes.length.toLocaleString("en")} different ones`];
+  return [...changes.slice(0, MOST_CHANGES - 1), `… ${changes[changes.length - 1]}`, `${digits(changes.length)} different ones`];
 }
 
 // Why recompilations took place at which the same check failed first: in words, or of several how the value changed.
@@ -105,7 +105,7 @@ function recompileGroup(run, { index, list, spent }, chosen) {
     "section",
     { id: `recompiles-f${index}`, "aria-label": `Recompiles of ${shortened(run.nameOf(index), 60)}` },
     el("h2", {}, shortened(run.nameOf(index), 80), " ", where ? place(run, where) : null),
-    el("p", { class: "quiet" }, `recompiled ${list.length === 1 ? "once" : `${list.length.toLocaleString("en")} times`}${spent ? `, ${seconds(spent)} of compile time` : ""}`),
+    el("p", { class: "quiet" }, `recompiled ${list.length === 1 ? "once" : `${digits(list.length)} times`}${spent ? `, ${seconds(spent)} of compile time` : ""}`),
     matrix(run, rows),
     list.length > 1 ? advices(causes) : null,
     cardsOf(run, list, new Set(list.length > 1 ? causes.slice(0, MOST_CAUSES).map(([first]) => first.advice) : []), chosen)
@@ -122,7 +122,7 @@ function advices(causes) {
   if (!causes.length) return null;
   const [[only]] = causes;
   if (causes.length === 1) return el("p", { class: "advice" }, el("b", {}, "What would avoid them: "), prose(only.advice));
-  const row = (met) => el("li", {}, met[0].failed[0] ? el("code", {}, shortened(checkOf(met[0].failed[0]), 60)) : null, ` (${met.length.toLocaleString("en")} of them): `, prose(met[0].advice));
+  const row = (met) => el("li", {}, met[0].failed[0] ? el("code", {}, shortened(checkOf(met[0].failed[0]), 60)) : null, ` (${digits(met.length)} of them): `, prose(met[0].advice));
   const left = causes.length - MOST_CAUSES;
   return [
     el("p", { class: "advice" }, el("b", {}, "What would avoid them:")),
@@ -149,15 +149,15 @@ function matrix(run, rows) {
     const shown = left.slice(0, MOST_NAMED);
     const more = left.length - shown.length;
     if (row.alternatives) {
-      const names = [...shown.map((check) => shortened(check, 60)), ...(more ? [`and ${more.toLocaleString("en")} more`] : [])];
+      const names = [...shown.map((check) => shortened(check, 60)), ...(more ? [`and ${digits(more)} more`] : [])];
       return [changed(row, left[0]), el("div", { class: "quiet" }, `one of: ${names.join(", ")}`)];
     }
-    return [shown.map((check) => el("div", {}, el("span", { class: "quiet", title: check }, shortened(check, 60)), " ", changed(row, check))), more ? el("div", { class: "quiet" }, `and ${more.toLocaleString("en")} more`) : null];
+    return [shown.map((check) => el("div", {}, el("span", { class: "quiet", title: check }, shortened(check, 60)), " ", changed(row, check))), more ? el("div", { class: "quiet" }, `and ${digits(more)} more`) : null];
   };
   const heads = ["Entries", numeric("Times"), ...own.map((check) => el("span", { title: check }, shortened(check, 60))), ...others];
   const body = rows.slice(0, MOST_SHOWN).map((row) => [
     el("span", { class: "fromto" }, chip(run, row.alike[0].compile_id), row.alike.length > 1 ? [row.alike.length > 2 ? " … " : " ", chip(run, row.alike[row.alike.length - 1].compile_id)] : null),
-    row.alike.length.toLocaleString("en"),
+    digits(row.alike.length),
     ...own.map((check) => cell(row, check)),
     ...others.map(() => rest(row)),
   ]);
@@ -186,11 +186,11 @@ function cardsOf(run, list, advised, chosen) {
   const grow = () => {
     add(items, list.slice(made, made + MOST_SHOWN).map(item));
     made = Math.min(made + MOST_SHOWN, list.length);
-    fill(more, `Show ${Math.min(MOST_SHOWN, list.length - made)} more of ${(list.length - made).toLocaleString("en")}`);
+    fill(more, `Show ${Math.min(MOST_SHOWN, list.length - made)} more of ${digits(list.length - made)}`);
     more.hidden = made === list.length;
   };
   const few = list.length <= FEW_CARDS;
-  const box = el("details", { class: "guards", ontoggle: () => box.open && !made && grow() }, el("summary", {}, list.length === 1 ? "In words" : `Each of the ${list.length.toLocaleString("en")} in words`), items, more);
+  const box = el("details", { class: "guards", ontoggle: () => box.open && !made && grow() }, el("summary", {}, list.length === 1 ? "In words" : `Each of the ${digits(list.length)} in words`), items, more);
   if (few || list.includes(chosen)) {
     box.open = true;
     grow();

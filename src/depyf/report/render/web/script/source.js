@@ -199,7 +199,7 @@ class SourceView {
     );
     fill(this.graphs, many ? this.functionPicker(byFunction) : el("span", { class: "quiet" }, buttons.length === 1 ? "Graph" : "Graphs"),
       buttons.length ? buttons : el("span", { class: "quiet" }, "none"),
-      own.length > buttons.length ? el("span", { class: "quiet" }, `${buttons.length} of ${own.length.toLocaleString("en")}; the lists of stages have all`) : null);
+      own.length > buttons.length ? el("span", { class: "quiet" }, `${buttons.length} of ${digits(own.length)}; the lists of stages have all`) : null);
   }
 
   // The functions that the graphs belong to, with the number of graphs of each; resume functions by the line they begin at.

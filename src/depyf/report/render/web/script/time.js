@@ -181,6 +181,7 @@ function phaseTable(run, phases) {
 
 const MOST_PARTS = 8;
 const MOST_PHASES = 15;
+const MOST_ENTRIES = 100;
 
 // The share of the compile time; "" of what is more than all of it, where several processes compile at the same time.
 function shareOf(run, part) {
@@ -218,10 +219,11 @@ function guardTable(run) {
       seconds(each.seconds),
       seconds(each.backward_seconds),
       blank(each.runs),
-      each.guards.length.toLocaleString("en"),
+      digits(each.guards.length),
       seconds(each.guard_latency),
       blank(each.guard_failures),
-    ])
+    ]),
+    { most: MOST_ENTRIES }
   );
 }
 
