@@ -1,5 +1,5 @@
-"""Graph breaks of what wraps modules, which are not in the program: ``DistributedDataParallel``'s and
-``fully_shard``'s."""
+"""Graph breaks of what wraps modules, which are not in the program: those of ``DistributedDataParallel``,
+``FullyShardedDataParallel`` and ``fully_shard``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from depyf.lazy_pattern import re_compile
 from depyf.torch_trace.tracebacks import Frame
 
 _DDP = re_compile(r"(?:^|[/\\])torch[/\\]nn[/\\]parallel[/\\]distributed\.py\Z")
-_FSDP = re_compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
+_FSDP1 = re_compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]\w+\.py\Z")
+_FULLY_SHARD = re_compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
 _BETWEEN = re_compile(r"(?:^|[/\\])(?:contextlib\.py|torch[/\\]_dynamo[/\\].*\.py)\Z")
 """Both enter context managers of their own, and what Dynamo generates calls them."""
 
@@ -21,17 +22,25 @@ _FOR_DDP = (
     "default) splits where gradients are reduced, so that this overlaps with the backward. With optimize_ddp = "
     "'python_reducer' and compiled autograd (experimental) PyTorch traces the communication, too."
 )
-_FOR_FSDP = (
+_FOR_FSDP1 = (
+    "The break is FullyShardedDataParallel's own: what gathers the parameters before a module and frees them after it "
+    "runs as plain Python. Compile each module that it wraps by itself, before it is wrapped (block.compile()), and "
+    "not the whole model: then FullyShardedDataParallel is outside of what is compiled. PyTorch recommends fully_shard "
+    "instead of it."
+)
+_FOR_FULLY_SHARD = (
     "The break is fully_shard's own: its hooks, which gather the parameters before a module and free them after it, "
     "run as plain Python. Compile each module that is sharded by itself, before fully_shard is called on it "
     "(block.compile()), and not the whole model: then the hooks are outside of what is compiled."
 )
 
+_ADVICE = ((_DDP, _FOR_DDP), (_FSDP1, _FOR_FSDP1), (_FULLY_SHARD, _FOR_FULLY_SHARD))
+
 
 def advice_for_wrapper(stack: Sequence[Frame]) -> Optional[str]:
     """Return how to avoid a break with this stack, the outermost frame first, if it is in code of a wrapper, and not in
     the module that the wrapper calls."""
-    return _FOR_DDP if is_of_ddp(stack) else _FOR_FSDP if _is_of(_FSDP, stack) else None
+    return next((advice for wrapper, advice in _ADVICE if _is_of(wrapper, stack)), None)
 
 
 def is_of_ddp(stack: Sequence[Frame]) -> bool:

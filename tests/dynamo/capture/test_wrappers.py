@@ -1,4 +1,6 @@
-"""Graph breaks of DistributedDataParallel and fully_shard are said to be theirs, in a real program of one rank."""
+"""Graph breaks of DistributedDataParallel, FullyShardedDataParallel and fully_shard are said to be theirs, in a real
+program of one rank.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +46,15 @@ dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_siz
 model = Model()
 if what == "ddp":
     model = nn.parallel.DistributedDataParallel(model)
+elif what.startswith("fsdp1"):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    if what == "fsdp1 blocks":
+        for block in (model.first, model.second):
+            block.compile(backend="eager")
+    policy, device = ModuleWrapPolicy({Block}), torch.device("cpu")
+    model = FullyShardedDataParallel(model, auto_wrap_policy=policy, use_orig_params=True, device_id=device)
 else:
     from torch.distributed.fsdp import fully_shard
 
@@ -53,7 +64,7 @@ else:
             block.compile(backend="eager")
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-model = model if what == "blocks" else torch.compile(model, backend="eager")
+model = model if what.endswith("blocks") else torch.compile(model, backend="eager")
 model(torch.ones(2, 4)).sum().backward()
 dist.destroy_process_group()
 """
@@ -67,6 +78,8 @@ needs_fully_shard = pytest.mark.skipif(
     ("what", "words"),
     [
         ("ddp", "DistributedDataParallel's own"),
+        ("fsdp1", "FullyShardedDataParallel's own"),
+        ("fsdp1 blocks", ""),  # as the advice says
         pytest.param("fsdp", "fully_shard's own", marks=needs_fully_shard),
         pytest.param("blocks", "", marks=needs_fully_shard),  # as the advice says
     ],
