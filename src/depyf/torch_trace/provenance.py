@@ -28,6 +28,8 @@ Stack = Tuple[Frame, ...]
 
 _NO_MODULES: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
 
+_NO_INPUTS: Mapping[str, str] = {}
+
 _NODE = re_compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 
@@ -78,9 +80,15 @@ ModuleChain = Tuple[Tuple[str, str], ...]
 
 
 def node_stacks_event(
-    event: Event, stage: str, tracebacks: Mapping[str, str], modules: Mapping[str, ModuleChain] = _NO_MODULES
+    event: Event,
+    stage: str,
+    tracebacks: Mapping[str, str],
+    modules: Mapping[str, ModuleChain] = _NO_MODULES,
+    inputs: Mapping[str, str] = _NO_INPUTS,
 ) -> Event:
-    """Return the event that follows ``event``, which brought the graph of that stage; ``modules`` are by node."""
+    """Return the event that follows ``event``, which brought the graph of that stage; ``modules`` are by node,
+    ``inputs`` are the nodes of inputs by what Dynamo calls them (``L['x']``).
+    """
     frames = Frames()
     nodes = {name: frames.numbers(traceback) for name, traceback in tracebacks.items()}
     data = {"stage": stage, "frames": frames.table(), "code": frames.code(), "nodes": nodes}
@@ -88,6 +96,8 @@ def node_stacks_event(
     of = {name: chains.setdefault(chain, len(chains)) for name, chain in modules.items() if chain}
     if of:
         data["modules"] = {"chains": list(chains), "of": of}
+    if inputs:
+        data["inputs"] = dict(inputs)
     payload = json.dumps(data)
     return Event(NODE_STACKS, event.compile_id, event.attempt, {}, payload, event.created)
 
@@ -114,6 +124,15 @@ def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
             stack = stacks[key] = _stack(key, table)
         found[name] = stack
     return str(data.get("stage")), found
+
+
+def input_stacks(event: Event) -> Dict[str, Stack]:
+    """Return the stacks of the inputs of the graph in such an event, by what Dynamo calls them."""
+    inputs = parsed(event.payload or "{}").get("inputs")
+    if not inputs:
+        return {}
+    _, stacks = node_stacks(event)
+    return {str(name): stacks[node] for name, node in inputs.items() if node in stacks}
 
 
 def node_modules(event: Event) -> Dict[str, ModuleChain]:

@@ -101,7 +101,15 @@ class Provenance:
         traces = {node.name: node.meta.get("stack_trace") for node in module.graph.nodes}
         modules = {node.name: _modules_of(node) for node in module.graph.nodes if node.op not in _NO_OPERATION}
         found = {name: trace for name, trace in traces.items() if trace}
-        return node_stacks_event(event, stage.value, found, modules)
+        return node_stacks_event(event, stage.value, found, modules, dict(_inputs(module)))
+
+
+def _inputs(module: torch.fx.GraphModule) -> Iterator[Tuple[str, str]]:
+    """Yield what Dynamo calls each input of a graph that it has captured, and its node."""
+    for node in module.graph.nodes:
+        source = getattr(node.meta.get("grapharg"), "source", None) if node.op == "placeholder" else None
+        if source is not None:
+            yield str(source.name() if callable(source.name) else source.name), node.name
 
 
 _NO_OPERATION = ("placeholder", "output", "get_attr")

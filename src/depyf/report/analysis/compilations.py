@@ -11,7 +11,6 @@ from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
 from depyf.messages import listed
-from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.causes import also_fail, required_values, settings_changed, value_now, what_is_new
 from depyf.report.analysis.compilation_events import (
     caches_in,
@@ -21,9 +20,9 @@ from depyf.report.analysis.compilation_events import (
     symbols_in,
     total_seconds,
 )
+from depyf.report.analysis.compilation_stacks import CompilationStacks
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
-from depyf.report.analysis.graph_links import whole_stacks
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
@@ -32,7 +31,6 @@ from depyf.torch_trace.events import LATER, Event, resolve_frames
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
-from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 from depyf.torch_trace.tracebacks import Frame
 from depyf.user_code import innermost
@@ -70,7 +68,7 @@ class Compilations:
         self._required_values: Dict[str, Mapping[str, str]] = {}
         self._equal_guards: Dict[Tuple[str, str, str, Optional[Place]], Guard] = {}
         self._last_guards: Tuple[Guard, ...] = ()
-        self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
+        self._stacks = CompilationStacks(self._events, sources, names)
 
     def ids(self) -> List[str]:
         return list(self._events)
@@ -129,13 +127,14 @@ class Compilations:
     def _read_guards(self, compile_id: str) -> Tuple[Guard, ...]:
         named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
         found = guards_of(named[-1]) if named else []
-        places: Dict[Optional[Frame], Tuple[Optional[Place], int]] = {}  # many guards come from one line
+        places: Dict[Tuple[Optional[Frame], str], Tuple[Optional[Place], int]] = {}  # many guards come from one line
         guards = []
         for each in found:
-            place, known = places.get(each.place, (None, -1))
+            key = each.place, each.source
+            place, known = places.get(key, (None, -1))
             if place is None and known != self._sources.learned:  # the rest of a path may have come to be known
-                place = self._users_place(compile_id, each.place)
-                places[each.place] = place, self._sources.learned
+                place = self._stacks.users_place(compile_id, *key)
+                places[key] = place, self._sources.learned
             if len(self._equal_guards) > _MOST_SHARED:
                 self._equal_guards.clear()
             guard = each.kind, each.text, each.source, place
@@ -224,16 +223,8 @@ class Compilations:
             place = self._place_of_value(entry, compile_id, words.subject)
         stack = self._sources.places(failed.stack) if len(failed.stack) > 1 else ()
         if not stack and place and key and not self._functions.holds(key, place):  # else no call leads there
-            stack = next(filter(None, (self._stack_to(each, place) for each in (entry, compile_id) if each)), ())
+            stack = next(filter(None, (self._stacks.to(each, place) for each in (entry, compile_id) if each)), ())
         return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked, stack), words
-
-    def _stack_to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
-        """Return the calls, outermost first, by which a compilation reached a place, if they are unique."""
-        for stack in self._whole_stacks(compile_id).values():
-            places = self._sources.places(stack)
-            if places and places[-1] == place:
-                return places
-        return ()
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """Return the line that made Dynamo guard this value, a user's line before one in a library. The guards of the
@@ -256,32 +247,8 @@ class Compilations:
             self._required_values[compile_id] = required_values(self.guards(compile_id))
         return self._required_values[compile_id]
 
-    def _users_place(self, compile_id: str, frame: Optional[Frame]) -> Optional[Place]:
-        """Return the user's line that leads to this frame, which may be in a library; the frame itself if that is
-        unknown or not unique."""
-        place = None if frame is None else self._sources.known_place(*frame[:2])
-        if frame is None or place is None or not self._sources.is_library(place[0]):
-            return place
-        stack = self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
-        return innermost((place, *self._sources.places(stack)), self._is_of_a_library) if stack else place
-
     def _is_of_a_library(self, place: Place) -> bool:
         return self._sources.is_library(place[0])
-
-    def _whole_stacks(self, compile_id: str) -> Mapping[Tuple[str, int], Tuple[Frame, ...]]:
-        """Return the stacks of calls that a compilation recorded, by their innermost frames."""
-        if compile_id not in self._whole:
-            noted = [node_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
-            hit = compile_id in from_cache(self._events.get(compile_id, ()))  # then only this stage has today's lines
-            stacks = [nodes for stage, nodes in noted if not hit or stage == CAPTURED]
-            stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
-            self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
-        return self._whole[compile_id]
-
-    def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
-        """Return the frames of the user in an event about a symbol."""
-        frames = resolve_frames(event.meta.get("user_stack"), self._names) if isinstance(event.meta, Mapping) else []
-        return tuple((str(f.get("filename")), int(f.get("line") or 0), str(f.get("name"))) for f in frames)
 
     def _named(self, compile_id: str, name: str) -> List[Event]:
         return [event for event in self._events.get(compile_id, ()) if event.name == name]
