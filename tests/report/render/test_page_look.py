@@ -220,7 +220,8 @@ def test_ticks_are_round_and_where_they_belong(chromium: Any, pages: Dict[str, P
         assert numbers[0] == 0
         assert 3 <= len(numbers) <= 7
         step = numbers[1]
-        assert float(f"{step:.0e}") == step  # one digit
+        assert float(f"{step:.1e}") == step
+        assert f"{step:.1e}"[:3] in ("1.0", "2.0", "2.5", "5.0")
         assert numbers == pytest.approx([step * at for at in range(len(numbers))])
         lefts = [left for _, left in ticks]
         assert lefts == pytest.approx([lefts[1] * at for at in range(len(lefts))], rel=1e-3)

@@ -122,7 +122,10 @@ function advices(causes) {
   if (!causes.length) return null;
   const [[only]] = causes;
   if (causes.length === 1) return el("p", { class: "advice" }, el("b", {}, "What would avoid them: "), prose(only.advice));
-  const row = (met) => el("li", {}, met[0].failed[0] ? el("code", {}, shortened(checkOf(met[0].failed[0]), 60)) : null, ` (${digits(met.length)} of them): `, prose(met[0].advice));
+  const row = (met) => {
+    const [first, ...others] = new Set(met.flatMap((each) => each.failed.slice(0, 1)).map(checkOf));
+    return el("li", {}, first ? el("code", {}, shortened(first, 60)) : null, others.length ? ` and ${digits(others.length)} more` : "", ` (${digits(met.length)} of them): `, prose(met[0].advice));
+  };
   const left = causes.length - MOST_CAUSES;
   return [
     el("p", { class: "advice" }, el("b", {}, "What would avoid them:")),

@@ -117,10 +117,10 @@ function timeline(run, phases, { chosen, stretched, all }, zoom) {
 // Whether a part of the width has room for a word.
 const readable = (share) => share * innerWidth > 56;
 
-// Round times on an axis: some five.
+// Round times on an axis, three to seven.
 function ticksOf(from, span) {
-  const magnitude = 10 ** Math.floor(Math.log10(span / 5));
-  const step = magnitude * [1, 2, 5, 10].find((each) => each * magnitude >= span / 5);
+  const magnitude = 10 ** Math.floor(Math.log10(span / 6));
+  const step = magnitude * [1, 2, 2.5, 5, 10].find((each) => each * magnitude >= span / 6);
   const round = [];
   for (let at = Math.ceil(from / step); at * step <= from + span; at += 1) round.push(at * step);
   return round;
