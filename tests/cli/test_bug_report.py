@@ -171,6 +171,18 @@ def test_the_archive_replaces_nothing(dump: Path, capsys: pytest.CaptureFixture[
     assert "exists already" in capsys.readouterr().err
 
 
+def test_a_graph_that_is_not_there_stops_the_report(
+    dump: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.undo()
+    path = dump.parent / "out.zip"
+    assert main(["bug-report", str(dump), "7.Captured_Graph", "-o", str(path)]) == 2
+    assert "there are no graph files" in capsys.readouterr().err
+    assert not path.exists()
+    assert main(["bug-report", str(dump), "-o", str(path)]) == 0  # without a name, one without a script
+
+
 def test_what_is_left_stops_the_report(
     dump: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,8 +27,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="write one archive for an issue tracker, without paths, names and values",
         description="Writes a zip file with versions, page, manifest, and one graph as a script, of the dump DIR (of "
         "several ranks the first). Home folders, user and host names, secrets of the environment, and values of the "
-        "program are left out; README.txt in it says what was. Look at it before you send it. Exit status 0, 2 when it "
-        "can't be written.",
+        "program are left out; README.txt in it says what was. Look at it before you send it. Exit status 0, 2 when "
+        "the dump has no such GRAPH, and when the archive can't be written.",
     )
     parser.set_defaults(run=_report)
     parser.add_argument("directory", metavar="DIR", help="a dump directory, or a log")
@@ -42,10 +42,10 @@ def _report(options: argparse.Namespace) -> int:
         error_line(visible(f"depyf: {options.output} exists already; name another file with -o"))
         return 2
     loaded = load_ranks([options.directory]).runs[0]
-    script = _script(loaded.directory or options.directory, options.graph)  # of several ranks, that of the first
     try:
+        script = _script(loaded.directory or options.directory, options.graph)  # of several ranks, that of the first
         files = bug_report(loaded, _machine(), script, _versions(), with_values=options.with_values)
-    except NotScrubbedError as error:
+    except (LookupError, NotScrubbedError) as error:
         error_line(visible(f"depyf: {error}"))
         return 2
     write_archive(files, options.output)
@@ -56,7 +56,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _script(directory: str, graph: Optional[str]) -> str:
-    """Return one graph as a script; empty without PyTorch, and if no graph has one."""
+    """Return one graph as a script; empty without PyTorch, and if no graph has one. LookupError is raised if the graph
+    that is asked for is not there.
+    """
     try:
         from depyf.dynamo.questions.extract.question import extract  # needs PyTorch
 
@@ -66,6 +68,8 @@ def _script(directory: str, graph: Optional[str]) -> str:
             with open(path, encoding="utf-8") as file:
                 return file.read()
     except synchronous(LookupError, ImportError, OSError, ValueError, NotImplementedError) as error:
+        if graph is not None and isinstance(error, LookupError):
+            raise
         print(visible(f"no script: {error}"))
         return ""
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
+from depyf.dynamo.capture.fallbacks import _cause_of, fallbacks  # noqa: E402
 from depyf.dynamo.capture.records import Cause, FrameSkipped  # noqa: E402
 from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 
@@ -108,6 +108,16 @@ def test_an_error_that_dynamo_suppresses_is_told(tmp_path: Path) -> None:
         (found,) = run(lambda x: x + 1, [(torch.ones(2),)], tmp_path, backend=broken)
     assert found.cause is Cause.ERROR
     assert "ValueError: a bug of the backend" in text_of(tmp_path)
+
+
+def test_an_error_is_no_limit_because_its_text_says_so() -> None:
+    text = "my recompile_limit reached"
+    assert _cause_of(ValueError(text), f"ValueError: {text}") == (Cause.ERROR, None)
+    broken = torch._dynamo.exc.Unsupported("recompile_limit reached")
+    assert _cause_of(broken, "Unsupported: recompile_limit reached") == (
+        Cause.LIMIT,
+        "recompile_limit",
+    )
 
 
 def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Path) -> None:
