@@ -365,9 +365,48 @@ EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (
             h()
         """,
     ),
+    (
+        "a truth on one path, another truth on the other, each with its opposite on the other side",
+        """
+        def f(a, b):
+            if not ((not a) is not (b and a and True) or b):
+                raise ValueError
+        """,
+        """
+        def f(a, b):
+            if (not a) is (b and a and True) and not b:
+                raise ValueError
+        """,
+    ),
 )
 
 NEAR_MISSES: Tuple[Tuple[str, str, str], ...] = (
+    (
+        "a truth on one path, another truth on the other, where the other side has no opposite",
+        """
+        def f(a, b):
+            if not ((not a) is not (b and a and True) or b):
+                raise ValueError
+        """,
+        """
+        def f(a, b):
+            if (not a) is not (b and a and True) and not b:
+                raise ValueError
+        """,
+    ),
+    (
+        "a truth on one path whose opposite is that of the other side on the other path alone",
+        """
+        def f(a, b, c):
+            x = (not a) if c else b is None
+            return g(c) if x else h()
+        """,
+        """
+        def f(a, b, c):
+            x = (not a) if c else b is not None
+            return h() if x else g(c)
+        """,
+    ),
     (
         "many keywords in another order",
         """

@@ -153,10 +153,14 @@ class _Merging:
         elif isinstance(old, Const):
             if old is new:
                 return old
+            if isinstance(new, Term) and new.kind == "not" and old.is_bool:
+                return self._values.negate(self.meet(self._values.negate(old), new.left))
             if isinstance(new, (Sym, Const, Term)):
                 return self._symbol(old, new)
         elif isinstance(old, Term):
-            if isinstance(new, Term) and old.kind == new.kind:
+            if old.kind == "not" and new.is_bool:  # the other side may have the truth itself on both paths
+                return self._values.negate(self.meet(old.left, self._values.negate(new)))
+            if isinstance(new, Term) and old.kind == new.kind == "is":
                 return self._meet_terms(old, new)
             if isinstance(new, (Sym, Const, Term)):
                 return self._symbol(old, new)
@@ -184,8 +188,8 @@ class _Merging:
 
     def _meet_terms(self, old: Term, new: Term) -> Value:
         """Join the same test of joined values: one side may make it here, the other one later."""
-        if old.right is None or new.right is None:
-            return self._values.negate(self.meet(old.left, new.left))
+        assert old.right is not None
+        assert new.right is not None
         mine, theirs = (old.left, old.right), (new.left, new.right)
         crosswise = self._known(old.left, new.right) or self._known(old.right, new.left)
         if crosswise and not (self._known(old.left, new.left) or self._known(old.right, new.right)):  # without order
