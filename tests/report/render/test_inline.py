@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any, List
 
 from browser import as_text
 from sample_runs import hostile_run, sample_run
 
+from depyf.report.model.headline import ORDER_OF_FINDINGS
 from depyf.report.model.run import Run
 from depyf.report.render.inline import summary_html
 from depyf.report.render.marks import marks_of
@@ -36,6 +38,33 @@ def test_lines_say_what_became_of_them(chromium: Any) -> None:
     lines = shown.splitlines()
     at = next(number for number, line in enumerate(lines) if 'print("step"' in line)
     assert lines[at + 1] == "graph break: print() was called"
+
+
+def test_a_line_says_why_it_was_recompiled() -> None:
+    run = sample_run()[0]
+    shown = unescape(summary_html(run))
+    assert "recompiled 6 times: " in shown
+    assert " and 5 more" in shown
+    first = next(each for each in run.recompiles if each.place)
+    shown = unescape(summary_html(replace(run, recompiles=(first,))))
+    assert f"recompiled once: {first.failed[0].words}" in shown
+
+
+def test_findings_are_those_of_the_page(chromium: Any) -> None:
+    run = sample_run()[0]
+    shown = as_text(chromium, summary_html(run))
+    titles = [each.title for each in run.findings]
+    assert len(titles) == 3
+    assert sorted(titles, key=shown.index) == titles
+    assert ORDER_OF_FINDINGS in shown
+    assert run.findings[0].text in shown
+    many = summary_html(replace(run, findings=run.findings * 3))
+    assert many.count("<li><b>route runs as plain Python") == 2
+    assert "and 4 more: index.html has them all." in many
+    only = summary_html(replace(run, findings=(replace(run.findings[0], seconds=2.5),)))
+    assert ORDER_OF_FINDINGS not in only
+    assert ", 2.50 s<br>" in only
+    assert "Worth acting on" not in summary_html(replace(run, findings=()))
 
 
 def test_lines_of_one_graph_have_one_colour() -> None:

@@ -5,17 +5,19 @@ not need the page's scripts and style sheets. Colours are mixed into those of th
 from __future__ import annotations
 
 import html
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from depyf.messages import cut
 from depyf.report.model.counts import RAISED, counts_of
-from depyf.report.model.headline import headline
-from depyf.report.model.run import Place, Run
+from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
+from depyf.report.model.places import place_text
+from depyf.report.model.run import Place, Recompile, Run
 from depyf.report.render.colours import colours_of_graphs
 from depyf.report.render.marks import Marks, marks_of
 
 _MOST_FUNCTIONS = 12
 _MOST_LINES = 300
+_MOST_FINDINGS = 5
 _LONGEST = 400
 """A notebook stays in memory and on disk: longer output is cut, with a note."""
 
@@ -42,7 +44,23 @@ def summary_html(run: Run) -> str:
     facts = "".join(f"<li><b>{_text(value)}</b> {_text(name)}</li>" for value, name in _facts(run))
     incomplete = "".join(f"<p>this dump is incomplete: {_text(each)}</p>" for each in run.failures)
     head = f"<p><b>{_text(headline(run))}</b></p>{incomplete}"
-    return f'<div class="depyf-run"><style>{_STYLE}</style>{head}<ul class="facts">{facts}</ul>{"".join(shown)}</div>'
+    body = f'<ul class="facts">{facts}</ul>{_findings(run)}{"".join(shown)}'
+    return f'<div class="depyf-run"><style>{_STYLE}</style>{head}{body}</div>'
+
+
+def _findings(run: Run) -> str:
+    """Return the first findings, in the order and the words of the page."""
+    if not run.findings:
+        return ""
+    items = []
+    for each in run.findings[:_MOST_FINDINGS]:
+        place = f" ({_text(_cut(place_text(run, each.place)))})" if each.place else ""
+        cost = f", {each.seconds:.2f} s" if each.seconds else ""
+        items.append(f"<li><b>{_text(_cut(each.title))}</b>{place}{cost}<br>{_text(_cut(each.text))}</li>")
+    more = len(run.findings) - _MOST_FINDINGS
+    order = f"<p>{_text(ORDER_OF_FINDINGS)}</p>" if len(run.findings) > 1 else ""
+    rest = f"<p>and {more} more: index.html has them all.</p>" if more > 0 else ""
+    return f"<details open><summary>Worth acting on</summary>{order}<ol>{''.join(items)}</ol>{rest}</details>"
 
 
 def _facts(run: Run) -> List[Tuple[str, str]]:
@@ -90,7 +108,7 @@ def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
     title = f' title="in the graphs of {_text(_cut(", ".join(marks.graphs)))}"' if marks.graphs else ""
     tally = " ".join(f"{many}{letter}" for many, letter in ((marks.guards, "g"), (marks.kernels, "k")) if many)
     words = [f"graph break: {each.reason.splitlines()[0] if each.reason else ''}" for each in marks.breaks]
-    words += [f"recompiled {len(marks.recompiles)} times"] if marks.recompiles else []
+    words += [_recompiled(marks.recompiles)] if marks.recompiles else []
     words += [
         "failed to compile" if each.cause == RAISED else f"left to Python: {each.cause}" for each in marks.fallbacks
     ]
@@ -99,6 +117,14 @@ def _line(number: int, text: str, marks: Marks, colours: Dict[str, str]) -> str:
         f'<div class="line"{style}{title}><span class="no">{number}</span><span class="tally" '
         f'title="guards and kernels">{tally}</span><span>{_text(_cut(text))}</span>{mark}</div>'
     )
+
+
+def _recompiled(recompiles: Sequence[Recompile]) -> str:
+    """Return how often, and which guards failed first, of several the first one."""
+    times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
+    causes = list(dict.fromkeys(each.failed[0].words for each in recompiles if each.failed and each.failed[0].words))
+    more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
+    return f"recompiled {times}" + (f": {causes[0]}{more}" if causes else "")
 
 
 def _cut(text: str) -> str:
