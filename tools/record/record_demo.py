@@ -68,7 +68,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, browser() as chromium:
         page = Path(scratch, "index.html")
         page.write_text(render_page(*before), encoding="utf-8")
-        for name, task in [*TASKS, ("what changed", what_changed)]:
+        answered = [task for task, has_answer in TASKS if has_answer(before[0])]
+        for name, task in [*answered, ("what changed", what_changed)]:
             if task is what_changed:
                 page.write_text(compared_page(before, after), encoding="utf-8")
             with opened(chromium, page, width=1280, height=720) as tab:
