@@ -693,6 +693,62 @@ def breaks_out_of_with_in_finally(a, b, items):
         finally:
             k()
 
+def loop_with_break_ends_finally(a, b, items):
+    for item in items:
+        try:
+            a(item)
+        finally:
+            b()
+            while a(item):
+                if b(item):
+                    break
+
+def loop_with_break_is_finally(a, b, items):
+    try:
+        a()
+    finally:
+        while items:
+            if b(items):
+                break
+
+def tries_end_in_loops_with_break(a, b, items):
+    for item in items:
+        try:
+            try:
+                for each in item:
+                    if each is None:
+                        break
+                else:
+                    a(items)
+                    continue
+                a(item)
+            except KeyError as error:
+                b(error)
+        finally:
+            for each in item:
+                if a(each):
+                    break
+
+def loops_end_in_break_in_finally(a, b, items):
+    try:
+        try:
+            return a()
+        finally:
+            for each in items:
+                if each:
+                    return b
+                if a(each):
+                    break
+    finally:
+        with b:
+            for each in items:
+                for other in each:
+                    if a(other):
+                        break
+                else:
+                    continue
+                break
+
 def breaks_in_finally(a, b, items):
     for x in items:
         try:

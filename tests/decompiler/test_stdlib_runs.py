@@ -29,6 +29,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
      "json", "optparse", "pprint", "sched", "shlex", "string", "textwrap"],
 )  # fmt: skip
 def test_a_decompiled_module_passes_its_own_tests(module: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip("this Python has no such module")
     done = run(module)
     assert done.returncode == 0, done.stdout + done.stderr
 

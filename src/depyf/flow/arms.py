@@ -42,8 +42,8 @@ class Arms:
     def _tests_of(self, block: Block) -> Optional[FrozenSet[object]]:
         if self._one_statement or not block.ops or block.ops[0].line is None or returns_constant(block):
             return None
-        if [instr.op for instr in block.ops] == [Op.RETURN]:
-            return None  # the value was computed before, on several paths
+        if [instr.op for instr in block.ops] in ([Op.RETURN], [Op.RERAISE]):
+            return None  # the value was computed before, on several paths; the exception is that of the handler
         if block.ops[0].op is Op.ADD:
             return None  # the value is added to an earlier display
         if block.ops[-1].op is Op.RAISE and (block.ops[0].op is Op.SPECIAL or _values_left(block.ops) >= 0):
@@ -118,6 +118,12 @@ def computes_alone(ops: List[Instr]) -> bool:
 def comparable(instr: Instr) -> object:
     """Return a key for the argument of ``instr``: 1 and True are two constants."""
     return id(instr.arg) if instr.op is Op.CONST else instr.arg
+
+
+def line_of_statement(instr: Instr) -> Optional[int]:
+    """Return the line of ``instr``; ``None`` for RERAISE, which no statement is compiled to: the compiler gives each of
+    its copies the line of the code before."""
+    return None if instr.op is Op.RERAISE else instr.line
 
 
 def returns_at_once(block: Block) -> bool:

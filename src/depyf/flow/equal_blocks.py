@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Set, Tuple
 
-from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, stands_alone
+from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement, stands_alone
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
 from depyf.flow.handling import handling
 from depyf.flow.managers import leaves_manager, leaves_with_value
@@ -296,7 +296,8 @@ def _alike(graph: FlowGraph) -> Set[int]:
             groups.setdefault(Test.NONE, []).append(block.id)
         elif ops:
             middle = ops[len(ops) // 2]
-            looks = (len(ops), ops[0].line, ops[-1].line, comparable(ops[0]), middle.op, comparable(middle))
+            lines = [line_of_statement(instr) for instr in (ops[0], ops[-1])]
+            looks = (len(ops), *lines, comparable(ops[0]), middle.op, comparable(middle))
             groups.setdefault(None if returns_constant(block) else looks, []).append(block.id)
     alike = {id for group in groups.values() if len(group) > 1 for id in group}
     if not graph.code.returns_value:
@@ -332,7 +333,7 @@ def _key(block: Block) -> object:
         end = ("end",)
     if isinstance(term, Jump) and all(is_silent(instr) for instr in ops) and ops[0].line is None:
         return None
-    body = tuple((instr.op, comparable(instr), instr.line) for instr in ops)
+    body = tuple((instr.op, comparable(instr), line_of_statement(instr)) for instr in ops)
     return (body, end, block.region, block.leaves)
 
 

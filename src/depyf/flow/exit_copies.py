@@ -18,7 +18,7 @@ import inspect
 from collections import Counter
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from depyf.flow.arms import Arms, comparable
+from depyf.flow.arms import Arms, comparable, line_of_statement
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
 from depyf.flow.managers import leaves_manager, leaves_with_value, spans_of_managers
 from depyf.normal.effects import effect
@@ -40,7 +40,8 @@ def split_exit_copies(graph: FlowGraph) -> bool:
         if block.ops and _leaves(graph, block) and block.ops[-1].line is not None:
             last = block.ops[-1]
             where = block.term.target if isinstance(block.term, Jump) else None
-            groups.setdefault((where, block.region, block.leaves, last.op, last.line), []).append(block)
+            key = (where, block.region, block.leaves, last.op, line_of_statement(last))
+            groups.setdefault(key, []).append(block)
     cuts: Dict[int, int] = {}
     several = [blocks for blocks in groups.values() if len(blocks) > 1]
     if not several:
@@ -238,7 +239,7 @@ class _Ending:
         if count > self.longest:
             return None
         instr = self.ops[-count]
-        return instr.op, instr.line, type(instr.arg), comparable(instr)
+        return instr.op, line_of_statement(instr), type(instr.arg), comparable(instr)
 
     def is_copied(self, count: int) -> bool:
         """Return whether the compiler copies an exit of ``count`` operations, or can't have been given two of them."""

@@ -6,7 +6,7 @@ import ast
 from typing import Any, List, Optional
 
 from depyf.lift.build import both, negate
-from depyf.lift.places import column_of, first_operand, first_place, jump_of
+from depyf.lift.places import column_of, first_operand, first_place, jump_of, place_of
 from depyf.lift.split_tests import are_apart, operands, parts
 from depyf.source.passes.blocks import Block, is_elif
 from depyf.source.rewriting import replaced
@@ -42,11 +42,12 @@ class Tests:
                     inner = self._with_tests(ast.If(inner_test, statement.body, []), statement.body, deeper)
                     return replaced(statement, test=outer, body=[inner])
         elif isinstance(statement, ast.While) and not statement.orelse:
-            split = _split_loop(statement)
+            split = self._split_loop(statement)
             if split:
                 outer, inner_test = parts(operands(statement.test), split)
                 leaves = ast.If(negate(inner_test), [ast.Break()], [])
-                return replaced(statement, test=outer, body=[leaves, *statement.body])
+                rest = [] if _is_empty(statement.body) else statement.body
+                return replaced(statement, test=outer, body=[leaves, *rest])
         return statement
 
     def _with_last_elif(self, statement: ast.If, block: Block) -> ast.stmt:
@@ -76,6 +77,28 @@ class Tests:
                 return index
         return 0
 
+    def _split_loop(self, loop: ast.While) -> int:
+        """Return how many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
+        values = operands(loop.test)
+        inner = self._column_in_loop(loop) if values else None
+        for index in range(1, len(values)):
+            known = are_apart(values[index - 1], values[index])
+            if known is None and inner is not None:
+                second, opens = first_operand(negate(values[index]))
+                place = first_place(second)
+                known = place is not None and place.column == inner + len("if ") + opens
+            if known:
+                return index
+        return 0
+
+    def _column_in_loop(self, loop: ast.While) -> Optional[int]:
+        """Return the column of the statements in ``loop``; ``None`` if it is unknown."""
+        first, opens = first_operand(loop.test)
+        place = first_place(first)
+        if not _is_empty(loop.body) or place is None or place.column is None:
+            return column_of(loop.body)
+        return place.column - opens - len("while ") + self.indentation.columns
+
 
 def _is_one_test(statement: ast.If) -> bool:
     """Return whether a test and the only one inside of it were written in one statement."""
@@ -89,16 +112,6 @@ def _is_one_test(statement: ast.If) -> bool:
     return one.column is not None or place.line != one.line
 
 
-def _split_loop(loop: ast.While) -> int:
-    """Return how many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
-    values = operands(loop.test)
-    inner = column_of(loop.body)
-    for index in range(1, len(values)):
-        known = are_apart(values[index - 1], values[index])
-        if known is None and inner is not None:
-            second, opens = first_operand(negate(values[index]))
-            place = first_place(second)
-            known = place is not None and place.column == inner + len("if ") + opens
-        if known:
-            return index
-    return 0
+def _is_empty(body: Block) -> bool:
+    """Return whether ``body`` has no statement of the source: only a ``pass`` that has no place."""
+    return all(isinstance(each, ast.Pass) and place_of(each) is None for each in body)
