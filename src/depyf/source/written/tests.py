@@ -78,7 +78,7 @@ class Tests:
         return 0
 
     def _split_loop(self, loop: ast.While) -> int:
-        """Return how many operands of its test belong to a loop; 0 for all. The others are those of ``if ...: break``."""
+        """Return how many operands of its test belong to a loop; 0 for all. Others are those of ``if ...: break``."""
         values = operands(loop.test)
         inner = self._column_in_loop(loop) if values else None
         for index in range(1, len(values)):
