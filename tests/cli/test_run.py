@@ -484,3 +484,17 @@ def test_without_stepping_a_traceback_has_the_lines_of_the_program(tmp_path: Pat
     assert 'program.py", line 10, in step' in without.stderr
     assert (done.returncode, done.stderr) == (1, without.stderr)
     assert (tmp_path / "dump" / "__transformed_code_0_for_step.py").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes on Linux")
+def test_the_page_of_a_directory_that_is_no_utf8_is_named_where_it_stays(tmp_path: Path) -> None:
+    program, dump = tmp_path / "p.py", os.fsencode(tmp_path / "d") + b"\xff"
+    program.write_text(
+        "import torch\n@torch.compile(backend='eager')\ndef f(x):\n    return x + 1\nprint(f(torch.ones(1)).item())\n"
+    )
+    command: List[bytes] = [*map(os.fsencode, (sys.executable, "-m", "depyf", "run", "-o")), dump, os.fsencode(program)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert done.stdout == b"2.0\n"
+    (page,) = (line for line in done.stderr.splitlines() if b"the page" in line)
+    assert page.split()[-1] == os.fsencode(tmp_path / "d") + b"\\udcff/index.html"
+    assert os.path.exists(dump + b"/index.html")

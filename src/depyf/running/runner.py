@@ -225,7 +225,7 @@ class _Recording:
         found, damaged = ([], []) if of_many else manifests_in_directory(self._directory)
         lines += [visible(f"! {left_out(each)}") for each in damaged]
         runs = named_apart([with_damaged(each, damaged) for each in of_the_same_launch(found, ours)])
-        self.page = page_of(self._open.session)
+        self.page = self._under_its_name(page_of(self._open.session))
         if len(runs) > 1 or (runs and damaged):
             ranks = of_runs(runs)
             self.page = write_report(
@@ -244,6 +244,12 @@ class _Recording:
             lines = [with_links(line, addresses) for line in lines]
             page = hyperlink(Path(page).resolve().as_uri(), page)
         return [*lines, f"{'the page':<24}{page}{whose}"]
+
+    def _under_its_name(self, page: Optional[str]) -> Optional[str]:
+        """Return the path of the page in the directory that was named, and not in a link to it that is removed."""
+        if page is None or (os.path.exists(page) and not os.path.samefile(os.path.dirname(page), self._directory)):
+            return page
+        return os.path.join(self._directory, os.path.basename(page))
 
 
 def _say(lines: List[str]) -> None:
