@@ -129,10 +129,10 @@ def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
 def input_stacks(event: Event) -> Dict[str, Stack]:
     """Return the stacks of the inputs of the graph in such an event, by what Dynamo calls them."""
     inputs = parsed(event.payload or "{}").get("inputs")
-    if not inputs:
+    if not isinstance(inputs, dict) or not inputs:
         return {}
     _, stacks = node_stacks(event)
-    return {str(name): stacks[node] for name, node in inputs.items() if node in stacks}
+    return {str(name): stacks[str(node)] for name, node in inputs.items() if str(node) in stacks}
 
 
 def node_modules(event: Event) -> Dict[str, ModuleChain]:

@@ -63,7 +63,8 @@ def compare(
     code runs. The operands of an operation are treated as alive while it runs, on both sides. Not compared:
     asynchronous exceptions, audit events, line numbers, stack depth, the identity of constant tuples, the order of
     constant sets where it is not fixed, the order in which values are dropped between two operations, and the name of
-    the outermost code object. The value of a global name is assumed to be kept alive by it.
+    the outermost code object. The value of a global name is assumed to be kept alive by it, and MAKE_FUNCTION to get a
+    closure of cells: it checks none, where a call of the class of functions raises.
     """
     settings = Settings(
         hints.droppable,

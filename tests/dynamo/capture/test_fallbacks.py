@@ -118,6 +118,9 @@ def test_an_error_is_no_limit_because_its_text_says_so() -> None:
         Cause.LIMIT,
         "recompile_limit",
     )
+    hit = getattr(torch._dynamo.exc, "FailOnRecompileLimitHit", None)  # new in 2.6, and no Unsupported
+    if hit is not None:
+        assert _cause_of(hit("recompile_limit reached"), "recompile_limit reached") == (Cause.LIMIT, "recompile_limit")
 
 
 def test_an_error_that_reaches_the_program_is_told_from_the_metrics(tmp_path: Path) -> None:

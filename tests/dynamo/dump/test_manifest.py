@@ -124,7 +124,8 @@ def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(
     (fallback,) = (each for each in run.fallbacks if each.cause != "skipped")
     assert fallback.function is not None
     assert run.functions[fallback.function].qualified_name == "MixtureOfExperts.forward"
-    assert run.findings[0].title.startswith("MixtureOfExperts.forward runs as plain Python")
+    titles = [finding.title for finding in run.findings]  # in the order of their compile time
+    assert any(title.startswith("MixtureOfExperts.forward runs as plain Python") for title in titles)
     index = (Path(run.command[-1]) / "index.md").read_text()
     assert "MixtureOfExperts.forward runs as plain Python" in index
 

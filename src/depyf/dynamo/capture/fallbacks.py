@@ -123,13 +123,12 @@ class Fallbacks:
 def _cause_of(error: BaseException, reason: str) -> Tuple[Cause, Optional[str]]:
     """Return the kind of the error, and the name of the limit if one was reached."""
     soft = tuple(filter(None, (private_names.UNSUPPORTED.find(), private_names.USER_ERROR.find())))
-    if not isinstance(error, soft):
-        return Cause.ERROR, None
-    limit = _LIMIT.search(reason)
-    kind = getattr(error, "gb_type", None) or reason.split("\n", 1)[0]  # older versions have their name of it in texts
+    is_of_dynamo = type(error).__module__ == private_names.UNSUPPORTED.module
+    limit = _LIMIT.search(reason) if is_of_dynamo else None
+    kind = str(getattr(error, "gb_type", None) or reason.split("\n", 1)[0])  # older versions name it in the text alone
     if limit is not None and ("limit exceeded" in kind or "reached" in kind):
         return Cause.LIMIT, limit.group()
-    return Cause.GRAPH_BREAK, None
+    return (Cause.GRAPH_BREAK if isinstance(error, soft) else Cause.ERROR), None
 
 
 def _record(
