@@ -32,7 +32,7 @@ def beside(qualified_name: str, name: str, other: str) -> str:
 
 
 def frame_number(compile_id: str) -> str:
-    """Return torch's number of the frame of a compilation, with what tells it from one before a reset."""
+    """Return the frame id of a compilation, with the suffix (``#...``) of ids that were used before a reset as well."""
     return compile_id.partition("/")[0] + compile_id.partition("#")[2]
 
 

@@ -22,8 +22,9 @@ LINES_MATTER = len({compile(text, "", "eval").co_code for text in ("(a and b) or
 """Whether the compiler of this Python joins tests on one line."""
 _LENGTHS = [len(compile(text, "", "eval").co_code) for text in ("(a and b) or c", "(a and b if True else 0) or c")]
 ARMS_MATTER = _LENGTHS[0] < _LENGTHS[1]
-"""Whether an arm ends in a jump over the other one, dead as that is, which keeps its tests apart from that of the
-operator around the choice. (3.14 keeps them apart without a jump: only its bytecode in text would tell them.)"""
+"""Whether an arm ends in a jump over the dead one (3.8, 3.9), by which ``TestedAgain.chosen`` is recognised. From 3.14
+on an arm keeps its tests apart from that of the operator around the choice, too, but without a jump: such a choice is
+not decompiled."""
 
 
 def is_unbreakable(line: str, cls: type) -> bool:
