@@ -102,7 +102,7 @@ RUN = Run(
 def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     machine = Machine({"HF_TOKEN": TOKEN, "LANG": "C"}, HOME, USER, HOST)
     monkeypatch.setattr(bug_reporting, "_machine", lambda: machine)
-    monkeypatch.setattr(bug_reporting, "_script", lambda *_: f"# made by {USER}\nx = 'passphrase'\n")
+    monkeypatch.setattr(bug_reporting, "_script", lambda *_: f"# made by {USER}\n# code: x, code: f('passphrase')\n")
     folder = tmp_path / "dump"
     folder.mkdir()
     (folder / "manifest.json").write_text(to_json(RUN), encoding="utf-8")
@@ -136,7 +136,13 @@ def test_no_text_about_the_run_quotes_values(dump: Path) -> None:
         cudagraph_skips=(CudaGraphSkip("0/0", quoted, advice=quoted),),
         shapes=(ShapeEvent("0/0", "guard", quoted, quoted),),
         artifacts=(
-            Artifact("g", "graph", "t", "0/0", text="# File: train.py:1 in f, code: a = f'passphrase {x}'\ny = x\n"),
+            Artifact(
+                "g",
+                "graph",
+                "t",
+                "0/0",
+                text="# File: a.py:1 in f, code: a = f'passphrase {x}'\n# in g, code: if h:  # passphrase\n",
+            ),
         ),
     )
     (dump / "manifest.json").write_text(to_json(run), encoding="utf-8")
@@ -223,6 +229,8 @@ def test_words_of_every_report_do_not_stop_it(
         ("a = 1  # x", "a = 1  # …"),
         ("a = f'''{\n1}'''\nb = 2\n", "a = '…'\n\nb = 2\n"),
         ("no python 'x' # y\n", "no python '…' \n"),
+        ("no python 'x#' # y\n", "no python '…' \n"),
+        ('if f("""x\n', "if f('…'\n"),
         ("", ""),
     ],
 )
@@ -255,7 +263,7 @@ def test_of_a_real_dump_the_report_can_be_opened_again(tmp_path: Path) -> None:
     home.mkdir(parents=True)
     (home / "program.py").write_text(
         "import torch, depyf\nKEY = 'passphrase'\n"
-        "@torch.compile(backend='eager')\ndef f(x):\n    return x * len(KEY)\n"
+        "@torch.compile(backend='eager')\ndef f(x):\n    return x * len(KEY + 'passphrase')  # alicia\n"
         "with depyf.prepare_debug('dump'):\n    f(torch.ones(3))\n"
     )
     source = str(Path(bug_reporting.__file__).parents[2])
@@ -268,7 +276,9 @@ def test_of_a_real_dump_the_report_can_be_opened_again(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "opened")
     for secret in ("alicia", "passphrase", str(home), "k3y-in-here"):
         assert [name for name, text in texts.items() if secret in text] == [], secret
-    assert "class Graph(" in texts["depyf_bug_report/script.py"]
+    script = [sys.executable, str(tmp_path / "opened" / "depyf_bug_report" / "script.py"), "--backend", "eager"]
+    ran = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, "same" in ran.stdout) == (0, True), ran.stdout + ran.stderr
     assert json.loads(texts["depyf_bug_report/manifest.json"])["compilations"]
     assert main(["report", str(tmp_path / "opened" / "depyf_bug_report"), "-o", str(tmp_path / "page")]) == 0
 

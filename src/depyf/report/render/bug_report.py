@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, cast
 
@@ -51,7 +52,7 @@ def bug_report(loaded: Loaded, machine: Machine, script: str, versions: str, *, 
         _folders(run, loaded.directory),
     )
     if not with_values:
-        whole, script = _without_values(whole), without_literals(script) if script else ""
+        whole, script = _without_values(whole), _graph(script)
     whole = everywhere(scrub, whole)
     files = {
         "README.txt": _about(with_values=with_values, with_script=bool(script)),
@@ -170,16 +171,16 @@ def _artifact(artifact: Artifact) -> Artifact:
     if artifact.kind in ("transformed", "full_code"):
         return replace(artifact, text=without_literals(text))
     if artifact.kind == "graph":
-        return replace(artifact, text="\n".join(map(_without_quoted_line, text.split("\n"))))
+        return replace(artifact, text=_graph(text))
     return replace(artifact, text=without_values(text))
 
 
-_QUOTED_LINE = re_compile(r"(, code: ).*$")
+_QUOTED_LINE = re_compile(r"(, code: )(.*)$", re.MULTILINE)
 
 
-def _without_quoted_line(line: str) -> str:
-    """Return a line of a graph; comments quote the program's own line, without its literals."""
-    return _QUOTED_LINE.sub(lambda match: match.group(1) + without_values(match.group(0)[len(match.group(1)) :]), line)
+def _graph(text: str) -> str:
+    """Return a graph, or a script of one, which has to run; comments quote the program's own lines, without literals."""
+    return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals(match.group(2)), text)
 
 
 def _command(command: Sequence[str]) -> Tuple[str, ...]:
@@ -204,7 +205,7 @@ def _about(*, with_values: bool, with_script: bool) -> str:
         ]
     kept = [
         "names of functions, variables, files and options; whole numbers (sizes)",
-        "the code of kernels, wrappers, passes and graphs, with the texts and comments in it",
+        "the code of kernels, wrappers, passes and graphs (script.py, too), with the texts in it",
         "common words that are user names, too (root, user, admin, ...) are replaced in paths only",
     ]
     lines = ["A bug report made by depyf: open index.html; manifest.json is read by `depyf report`.", ""]

@@ -24,6 +24,8 @@ _CACHE = re_compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
 """PyTorch's folder for what it generates has the user's name."""
 _SECRET = re_compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
 _TEXT_VALUE = re_compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+_OPEN_END = re_compile(r"^((?:[^'\"#]|'[^']*'|\"[^\"]*\")*).*$")
+"""A comment, or a text that goes on in the next line, behind the rest of the line."""
 _SUBSCRIPT = re_compile(r"[\w\])]\[\Z")
 _DICT_KEY = re_compile(r"[{,] ?\Z")
 _FLOAT = re_compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
@@ -146,12 +148,12 @@ def _without_text(match: re.Match[str]) -> str:
 def without_literals(source: str) -> str:
     """Return Python source with the contents of its string literals and comments hidden; lines stay where they are.
 
-    What can't be read as Python loses everything in quotes and behind ``#``.
+    What can't be read as Python loses everything in quotes, and behind ``#`` and a quote that is not closed.
     """
     try:
         spans = _literals(source)
     except synchronous(SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError):
-        return "\n".join(without_values(line.partition("#")[0]) for line in source.split("\n"))
+        return "\n".join(_OPEN_END.sub(r"\1", without_values(line)) for line in source.split("\n"))
     lines = source.splitlines(keepends=True)
     for (first, start), (last, end), hidden in reversed(spans):
         ending = "\n" * (last - first)
