@@ -136,13 +136,8 @@ def test_no_text_about_the_run_quotes_values(dump: Path) -> None:
         cudagraph_skips=(CudaGraphSkip("0/0", quoted, advice=quoted),),
         shapes=(ShapeEvent("0/0", "guard", quoted, quoted),),
         artifacts=(
-            Artifact(
-                "g",
-                "graph",
-                "t",
-                "0/0",
-                text="# File: a.py:1 in f, code: a = f'passphrase {x}'\n# in g, code: if h:  # passphrase\n",
-            ),
+            Artifact("g", "graph", "t", "0/0", text="# File: a.py:1 in f, code: a = f'passphrase {x}'\n"),
+            Artifact("h", "graph", "t", "0/0", text="# in g, code: if h:  # passphrase\n"),
         ),
     )
     (dump / "manifest.json").write_text(to_json(run), encoding="utf-8")

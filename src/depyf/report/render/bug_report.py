@@ -179,7 +179,7 @@ _QUOTED_LINE = re_compile(r"(, code: )(.*)$", re.MULTILINE)
 
 
 def _graph(text: str) -> str:
-    """Return a graph, or a script of one, which has to run; comments quote the program's own lines, without literals."""
+    """Return a graph, or a script of one, which has to run; the lines of the program that it quotes lose literals."""
     return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals(match.group(2)), text)
 
 
