@@ -5,8 +5,9 @@
 #
 # Without VERSIONs: all that pyproject.toml has as classifiers, except the Makefile's MAIN. A VERSION that is named (3.9)
 # is tested whether it has one or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
-# Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more. One that isn't there is skipped, with a
-# line that says so, unless it was named. The venvs are in .venvs beside the main worktree's .git, for all worktrees.
+# Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more, and tools/check/debian_pythons.sh fetches
+# those that are missing. One that isn't there is skipped, with a line that says so, unless it was named. The venvs are in
+# .venvs beside the main worktree's .git, for all worktrees.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,7 +20,7 @@ for argument in "$@"; do
         *) echo "usage: tools/check/check_pythons.sh [--quick] [VERSION...]" >&2; exit 2 ;;
     esac
 done
-supported=" $(sed -n 's/^ *"Programming Language :: Python :: \(3\.[0-9]*\)",$/\1/p' pyproject.toml | tr '\n' ' ')"
+supported=" $(.ci/pythons --supported | tr '\n' ' ')"
 main=$(sed -n 's/^MAIN := //p' Makefile)
 
 found=$(.ci/pythons)
@@ -32,7 +33,7 @@ if [ ${#versions[@]} -eq 0 ]; then
     for version in $supported; do
         if [ "$version" = "$main" ]; then continue; fi
         if [ -n "${paths[$version]:-}" ]; then versions+=("$version"); else
-            echo "skipped: CPython $version: not on this machine (name one: PYTHONS=/path/to/python$version)"
+            echo "skipped: CPython $version: not on this machine (tools/check/debian_pythons.sh, or PYTHONS=/path/to/python$version)"
         fi
     done
     for version in "${!paths[@]}"; do
