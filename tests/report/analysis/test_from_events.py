@@ -705,12 +705,21 @@ def test_every_text_of_a_log_is_an_artifact() -> None:
     ]
 
 
-def test_frames_of_depyf_run_are_no_callers() -> None:
-    own = depyf.__file__.replace("__init__.py", "running/program.py")
-    traceback = (
-        f'\nUser code traceback:\n  File "{own}", line 5, in run\n    x()\n  File "{USER}", line 3, in forward\n    h\n'
+def test_frames_of_depyf_run_and_of_its_script_are_no_callers() -> None:
+    own = os.path.join(os.path.dirname(depyf.__file__), "running", "program.py")
+    script = "/home/me/bin/depyf"
+    traceback = "".join(
+        f'  File "{file}", line {line}, in {name}\n    x()\n'
+        for file, line, name in ((script, 8, "<module>"), (own, 5, "run"), (USER, 3, "forward"))
     )
+    stack = [{"filename": file, "line": line, "name": "f"} for file, line in ((1, 8), (2, 5), (3, 9), (3, 2))]
     found = build_run(
-        [event("dynamo_graph_break_reason", payload=f"Reason{traceback}"), metrics()], files=Files(read=read)
+        [
+            event("dynamo_start", meta={"stack": stack}),
+            event("dynamo_graph_break_reason", payload=f"Reason\nUser code traceback:\n{traceback}"),
+            metrics(),
+        ],
+        files=Files(names={1: script, 2: own, 3: USER}, read=read),
     )
-    assert [found.sources[source].path for source, _ in found.breaks[0].stack] == [USER]
+    assert [(found.sources[at].path, line) for at, line in found.breaks[0].stack] == [(USER, 3)]
+    assert [(found.sources[at].path, line) for at, line in found.compilations[0].callers] == [(USER, 9)]

@@ -155,7 +155,7 @@ class Capture:
         write_manifest(session)
         nothing = safely("looking why nothing was compiled")(why_empty)(session)
         if nothing and has_received:
-            warn("%s. The dump in %s is empty", nothing, session.directory.path)
+            warn("%s. The dump in %s has no graphs", nothing, session.directory.path)
         safely("keeping what a session has seen")(end)(session)
 
     def flush_so_far(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
-from depyf.own_package import is_own
+from depyf.own_package import is_own, without_launcher
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Place, ShapeEvent, ShapeEventKind
 from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
@@ -91,7 +91,7 @@ def call_sites(events: Sequence[Event], sources: Sources) -> Dict[str, Place]:
 def own_places(frames: object, names: Mapping[object, str], sources: Sources) -> Tuple[Place, ...]:
     """Return the frames of a stack that are in the user's own files."""
     places: List[Place] = []
-    for frame in _resolved(frames, names):
+    for frame in without_launcher(_resolved(frames, names), lambda frame: str(frame.get("filename"))):
         path, line = str(frame.get("filename")), frame.get("line")
         place = None if is_library(path) or not isinstance(line, int) else sources.place(path, line)
         if place is not None:

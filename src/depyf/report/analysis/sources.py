@@ -13,7 +13,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 from depyf import file_names
 from depyf.asynchronous import synchronous
 from depyf.lazy_pattern import re_compile
-from depyf.own_package import is_own
+from depyf.own_package import is_own, without_launcher
 from depyf.regular_files import open_regular
 from depyf.report.model.run import Place, Source
 from depyf.user_code import is_library
@@ -107,8 +107,9 @@ class Sources:
         return self.place(path, line)
 
     def places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
-        """Return the places of the frames of a stack, without those of ``depyf run`` and of transformed code, which
-        are not the program's."""
+        """Return the places of the frames of a stack, without those of ``depyf run``, what started it, and transformed
+        code, which are not the program's."""
+        frames = without_launcher(frames, lambda frame: frame[0])
         kept = (each for each in frames if not (is_own(each[0]) or file_names.is_dumped_code(_last_part(each[0]))))
         found = (self.place(path, line) for path, line, _ in kept)
         return tuple(place for place in found if place is not None)
