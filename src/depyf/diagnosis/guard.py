@@ -59,6 +59,11 @@ class GuardKind(enum.Enum):
     GONE = "an object is gone"
 
 
+def items(count: str) -> str:
+    """Return ``1 item``, ``2 items``."""
+    return f"{count} item{'' if count == '1' else 's'}"
+
+
 COMPARISONS = frozenset(
     (GuardKind.NUMBER, GuardKind.CHOICE, GuardKind.TRAINING, GuardKind.NONE, GuardKind.LENGTH, GuardKind.KEYS)
     + (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Callable, Mapping, Optional, Tuple
 
-from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
+from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind, items
 from depyf.diagnosis.guard_advice import (
     ANY_FRAME,
     SMALL_SIZE_ADVICE,
@@ -250,7 +250,15 @@ def _value(cause: GuardCause) -> Row:
 
 def _length(guard: Guard) -> GuardExplanation:
     (before, now), name = _values(guard), guard.subject
-    words = f"{name} has {now or 'another number of'} items, and was compiled for {before}"
+    has = "is empty" if now == "0" else f"has {now or 'another number of'} items"
+    now = "empty" if now == "0" else now  # as the guard of an empty one has it
+    return GuardExplanation(name, f"{name} {has}, and was compiled for {before}", before, now, cause=GuardCause.LENGTH)
+
+
+def _empty(guard: Guard) -> GuardExplanation:
+    (before, now), name = _values(guard), guard.subject
+    is_now = _is(items(now) if now and now.isdigit() else now)
+    words = f"{name} is not empty{is_now}, and was compiled for an empty one"
     return GuardExplanation(name, words, before, now, cause=GuardCause.LENGTH)
 
 
@@ -286,7 +294,7 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     GuardKind.NONE: _none,
     GuardKind.SAME_OBJECT: _same_object,
     GuardKind.LENGTH: _length,
-    GuardKind.EMPTY: _row(GuardCause.LENGTH, "{name} is not empty{is_now}, and was compiled for an empty one"),
+    GuardKind.EMPTY: _empty,
     GuardKind.KEYS: _row(
         GuardCause.KEYS, "the keys of {name} (or their order) are others: {detail} was {before}{is_now}"
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Callable, Mapping, Optional, Sequence
 
-from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
+from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties, items
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
 
@@ -62,7 +62,7 @@ def _value(guard: Guard) -> str:
 
 
 def _items(guard: Guard) -> str:
-    return "" if guard.expected is None else f"{guard.expected} {'item' if guard.expected == '1' else 'items'}"
+    return "" if guard.expected is None else items(guard.expected)
 
 
 def _marks(guard: Guard) -> str:

@@ -43,6 +43,18 @@ def as_written(source: str) -> str:
     return text
 
 
+_DIMENSION = re_compile(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
+
+
+def in_words(source: str) -> str:
+    """Return what a guard compares, in the words for a failed one: ``L['x'].size()[1]`` is ``size of x in dimension 1``."""
+    text = as_written(source)
+    found = _DIMENSION.match(text)
+    if found is not None:
+        return f"{found[2]} of {found[1]} in dimension {found[3]}"
+    return f"length of {text[4:-1]}" if text.startswith("len(") and text.endswith(")") else text
+
+
 STACK_VALUE = "stack value {} at the graph break"
 """What ``___stack0`` is called: a value without a name in the program, which the line of a graph break had computed."""
 

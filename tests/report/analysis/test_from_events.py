@@ -337,6 +337,35 @@ def test_advice_says_what_else_an_entry_was_compiled_for() -> None:
     assert recompile.advice.endswith("The entry was compiled for other values of number, settings.scale, too.")
 
 
+def test_what_else_an_entry_was_compiled_for_has_the_words_of_a_guard_that_failed() -> None:
+    both = "EQUALS_MATCH: L['a'].size()[1] == {}", "DICT_LENGTH: len(L['d']) == {}"
+    size = "tensor 'x' size mismatch at index 0. expected 4, actual 5"
+    events = [
+        *recompiled([each.format(2) for each in both], [], 0),
+        *recompiled([each.format(3) for each in both], [size], 1),
+    ]
+    [recompile] = build_run(events, [], files=Files(read=read)).recompiles
+    assert recompile.advice.endswith("other values of size of a in dimension 1, length of d, too.")
+
+
+def test_the_length_of_a_call_is_known_from_what_was_compiled_for_it() -> None:
+    """PyTorch's reasons have the length that an entry was compiled for only."""
+    empty, two, factor = "DICT_LENGTH: not L['d']", "DICT_LENGTH: len(L['d']) == 2", "n == 1.0"
+    events = [
+        *recompiled([empty], [], 0),
+        *recompiled([two], ["not d"], 1),
+        *recompiled([empty], ["len(d) == 2", factor], 2),
+        *recompiled([two], ["not d", factor, "not d"], 3),
+    ]
+    first, second, third = build_run(events, [], files=Files(read=read)).recompiles
+    assert first.failed[0].words == "d is not empty (2 items), and was compiled for an empty one"
+    assert (first.failed[0].before, first.failed[0].now) == ("empty", "2")
+    known = next(each for each in second.failed if each.checked == "length of d")
+    assert known.words == "d is empty, and was compiled for 2"
+    assert (known.before, known.now) == ("2", "empty")
+    assert second.failed[0].checked == third.failed[0].checked == "n"  # both lengths have been compiled for
+
+
 def tensor(size: str) -> str:
     return "TENSOR_MATCH: check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, " + (
         f"requires_grad=False, size={size}, stride=[1, 1])"

@@ -86,6 +86,18 @@ def test_guards_are_counted_by_group_and_what_never_ran_is_dimmed() -> None:
     assert "2 checked: values 1, tensors 1" in drawn
 
 
+def test_how_often_guards_failed_is_not_said_of_one_group_of_them() -> None:
+    run, _ = sample_run()
+    failed = replace(run, compilations=tuple(replace(each, guard_failures=1) for each in run.compilations))
+    drawn = "".join(svg for _, svg in drawings(failed))
+    assert "2 checked: values 1, tensors 1; failed once" in drawn
+
+
+def test_a_dynamic_size_has_the_words_of_a_guard_that_failed() -> None:
+    one = Compilation("0/0", 0, dynamic=("s7: L['x'].size()[1]", "s8: L['n']"))
+    assert Conditions(Run(compilations=(one,))).of(one) == ["size of x in dimension 1: dynamic (s7)", "n: dynamic (s8)"]
+
+
 def test_a_function_that_the_line_of_a_break_calls_is_named_and_linked() -> None:
     names = ("step", "torch_dynamo_resume_in_step_at_3", "Net.forward")
     step, resumed, forward = (

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_explanations import GuardExplanation
-from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_sources import as_written, in_words
 from depyf.diagnosis.guard_text import read
 from depyf.report.model.run import FailedGuard
 from depyf.report.model.run import Guard as EntryGuard
@@ -51,6 +51,8 @@ def required_values(guards: Sequence[EntryGuard]) -> Dict[str, str]:
         left, equals, right = guard.text.partition(" == ")
         if equals:
             values[left.strip()] = right.strip()
+        elif guard.text == f"not {guard.source}":  # of an empty container
+            values[f"len({guard.source})"] = "0"
         elif guard.text.endswith(" is None"):
             values[guard.text[: -len(" is None")]] = "None"
         elif guard.text.startswith("check_tensor("):
@@ -71,12 +73,12 @@ def also_fail(required: Mapping[str, str], explained: GuardExplanation, values: 
             differ.append(as_written(name))
     if not differ:
         return differ
-    own = {explained.subject, as_written(failed.code.partition(" == ")[0].strip())}
+    own = {explained.subject, f"len({explained.subject})", as_written(failed.code.partition(" == ")[0].strip())}
     if failed.kind is GuardKind.SIZE:
         own.add(f"{explained.subject}.size()[{failed.detail}]")
     if failed.kind is GuardKind.RANK:
         own.update(name for name in differ if name.startswith(f"{explained.subject}.size()["))
-    return [name for name in dict.fromkeys(differ) if name not in own]
+    return [in_words(name) for name in dict.fromkeys(differ) if name not in own]
 
 
 def _is_relation(value: str) -> bool:
@@ -91,8 +93,14 @@ def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
     """
     if guard.kind is GuardKind.CLASS:
         return "None" if any(as_written(each) == guard.subject and values[each] == "None" for each in values) else None
+    if guard.kind is GuardKind.EMPTY:
+        return _value_of(f"len({guard.source})", "0", values)
     if len(guard.operands) != 2:  # changed global state has as many as settings have changed
         return None
-    wanted, before = as_written(guard.operands[0]), guard.operands[1]
-    found = [value for source, value in values.items() if as_written(source) == wanted and value != before]
+    return _value_of(guard.operands[0], guard.operands[1], values)
+
+
+def _value_of(source: str, before: str, values: Mapping[str, str]) -> Optional[str]:
+    wanted = as_written(source)
+    found = [value for each, value in values.items() if as_written(each) == wanted and value != before]
     return found[-1] if found else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List
 
 from depyf.diagnosis.guard_groups import GROUPS, group_of
-from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_sources import as_written, in_words
 from depyf.report.model.run import Compilation, FailedGuard, Run
 
 MOST_CONDITIONS = 3
@@ -48,6 +48,6 @@ class Conditions:
 
 
 def _symbol(text: str) -> str:
-    """Return a symbol of a dynamic shape: ``s77: L['x'].size()[0]`` is ``x.size()[0]: dynamic (s77)``."""
+    """Return a symbol of a dynamic shape: ``s77: L['x'].size()[0]`` is ``size of x in dimension 0: dynamic (s77)``."""
     name, _, source = text.partition(": ")
-    return f"{as_written(source)}: dynamic ({name})" if source else text
+    return f"{in_words(source)}: dynamic ({name})" if source else text

@@ -153,9 +153,9 @@ def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y
     """Draw a cache entry at ``y``; return the height of its row, and the box of its guards."""
     guards, code, calls = _COLUMNS
     begin = len(rows)
-    failed = f", failed {times(entry.guard_failures)}" if entry.guard_failures else ""
+    failed = f"failed {times(entry.guard_failures)}" if entry.guard_failures else ""
     many = len(entry.guards)
-    checks = _with_groups(f"{many} checked{failed}", entry) if many else f"checked in order{failed}"
+    checks = _with_groups(f"{many} checked" if many else "checked in order", entry, failed)
     of_guards = f"#guards/{quote(entry.compile_id, safe='')}{facts.query}" if entry.guards else f"#time{facts.query}"
     href = facts.stage(facts.guards.get(entry.compile_id)) or of_guards
     conditions = facts.conditions.of(entry)
@@ -187,17 +187,17 @@ def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y
     return height, checked.height
 
 
-def _with_groups(text: str, entry: Compilation) -> str:
+def _with_groups(text: str, entry: Compilation, failed: str) -> str:
     """Return ``text`` with the groups of the guards of a cache entry, the largest first, as many as the box has room
-    for."""
+    for, and how often it ``failed`` after them: that is about all guards, not about those of a group."""
     counts = Counter(group_of(guard.kind, guard.source, guard.text) for guard in entry.guards)
     names = [(GROUPS[at].name, number) for at, number in counts.most_common() if GROUPS[at].name != _NOT_TOLD]
     groups = [f"{name[:1].lower()}{name[1:]} {number}" for name, number in names]
     for number in range(len(groups), 0, -1):
-        whole = f"{text}: {', '.join(groups[:number])}"
+        whole = f"{text}: {', '.join(groups[:number])}{failed and f'; {failed}'}"
         if fits(whole, _WIDTHS[0]):
             return whole
-    return text
+    return f"{text}{failed and f', {failed}'}"
 
 
 def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y: int, x: int) -> int:
