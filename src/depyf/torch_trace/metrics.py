@@ -19,18 +19,28 @@ def seconds_of(metrics: object) -> Optional[float]:
         return None
     microseconds = metrics.get("duration_us")
     if microseconds is not None:
-        return float(microseconds) / 1e6
+        return _measured(float(microseconds) / 1e6)
     seconds = metrics.get("entire_frame_compile_time_s")  # up to 2.5
-    return None if seconds is None else float(seconds)
+    return None if seconds is None else _measured(float(seconds))
 
 
 def started_at(metrics: Mapping[str, Any]) -> Optional[float]:
     """Return when that compilation started, in seconds since the epoch; None if torch does not report it."""
     microseconds = metrics.get("start_time_us")
     if microseconds is not None:
-        return float(microseconds) / 1e6
+        return _measured(float(microseconds) / 1e6)
     seconds = metrics.get("start_time")
-    return None if seconds is None else float(seconds)
+    return None if seconds is None else _measured(float(seconds))
+
+
+def _measured(seconds: float) -> Optional[float]:
+    """Return a time; None for what nobody has measured: NaN in another's log, which is larger than nothing and smaller
+    than nothing, would make any order by time arbitrary."""
+    return seconds if abs(seconds) < _LARGEST else None
+
+
+_LARGEST = 1e12
+"""In seconds. Larger ones are no times: sums of some can't be stored."""
 
 
 @dataclass(frozen=True)
@@ -99,4 +109,5 @@ def _mark(event: Event) -> Optional[Tuple[str, str, float, object]]:
         return None
     if not isinstance(data, dict) or data.get("ph") not in ("B", "E"):
         return None
-    return str(data["ph"]), str(data.get("name")), float(data.get("ts", 0)) / 1e6, (data.get("pid"), data.get("tid"))
+    time = _measured(float(data.get("ts", 0)) / 1e6)
+    return None if time is None else (str(data["ph"]), str(data.get("name")), time, (data.get("pid"), data.get("tid")))

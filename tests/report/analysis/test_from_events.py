@@ -366,6 +366,16 @@ def test_the_length_of_a_call_is_known_from_what_was_compiled_for_it() -> None:
     assert second.failed[0].checked == third.failed[0].checked == "n"  # both lengths have been compiled for
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1e300])
+def test_what_nobody_measured_is_no_time(number: float) -> None:
+    """As in another's log. Else the order of findings is arbitrary, and the manifest can't be read."""
+    marks = [event("chromium_event", meta={"ph": ph, "name": "x", "ts": ts}) for ph, ts in (("B", 1e6), ("E", number))]
+    events = [metrics(), *marks, metrics(compile_id="0/1", duration_us=number, start_time_us=number)]
+    run = build_run(events, [], files=Files(read=read))
+    assert [each.seconds for each in run.compilations] == [2.0, None]
+    assert from_json(to_json(run)).phases == run.phases
+
+
 def tensor(size: str) -> str:
     return "TENSOR_MATCH: check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.float32, device=None, " + (
         f"requires_grad=False, size={size}, stride=[1, 1])"

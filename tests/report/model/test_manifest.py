@@ -119,6 +119,18 @@ def test_a_number_that_no_program_has_is_said(field: str) -> None:
         from_json(f'{{"schema": {SCHEMA}, "compilations": [{compilation}]}}', "there.json")
 
 
+@pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
+def test_a_time_that_is_no_number_is_not_known(number: str) -> None:
+    parts = {
+        "compilations": f'{{"compile_id": "0/0", "function": null, "seconds": {number}}}',
+        "findings": f'{{"title": "", "text": "", "seconds": {number}}}',
+        "phases": f'{{"compile_id": null, "name": "x", "start": 1.0, "seconds": {number}}}',
+    }
+    listed = ", ".join(f'"{name}": [{part}]' for name, part in parts.items())
+    run = from_json(f'{{"schema": {SCHEMA}, {listed}}}')
+    assert [each.seconds for each in (*run.compilations, *run.findings, *run.phases)] == [None, None, 0.0]
+
+
 F = Function("f", "f", 0, 1, 9)
 BASE = Run(sources=(Source("a.py"),), functions=(F,))
 

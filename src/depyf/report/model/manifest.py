@@ -227,8 +227,8 @@ def _build(kind: Any, value: Any) -> Any:
     """Return ``value``, parsed from JSON, as an object of the type ``kind``, which is one that the model uses."""
     origin = typing.get_origin(kind)
     if origin is Union:
-        if value is None:
-            return None
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return None  # nobody has measured NaN, and it would make any order arbitrary
         return _build(next(each for each in typing.get_args(kind) if each is not type(None)), value)
     if origin is Literal:
         kind = str  # a newer depyf may have written others
@@ -248,6 +248,8 @@ def _build(kind: Any, value: Any) -> Any:
         raise TypeError(f"{_shown(value)} where there should be a {kind.__name__}")
     if kind in (int, float) and isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
         raise ValueError("a number is too large")
+    if kind is float and not math.isfinite(value):
+        return 0.0
     return value
 
 
