@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from depyf import messages
 from depyf.lazy_pattern import re_compile
 from depyf.report.diff.rank_summary import RankSummary
+from depyf.report.model.headline import in_seconds
 
 Difference = Dict[str, Any]
 """``title``, ``text``, ``ranks`` (what there is to say of each, by its name), ``place`` in the first one's sources."""
@@ -94,5 +95,5 @@ def seconds_in_words(ranks: Sequence[RankSummary]) -> str:
     """Return the compile times of these ranks."""
     seconds = sorted(rank.seconds for rank in ranks)
     if len(seconds) == 1:
-        return f"compile time {seconds[0]:.2f} s"
+        return f"compile time {in_seconds(seconds[0])}"
     return f"compile time {seconds[0]:.2f} to {seconds[-1]:.2f} s, median {median(seconds):.2f} s"

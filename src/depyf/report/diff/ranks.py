@@ -23,6 +23,7 @@ from depyf.report.diff.rank_groups import (
 from depyf.report.diff.rank_summary import CompilationSummary, FallbackSummary, FunctionSummary, RankSummary
 from depyf.report.diff.unified import changed_lines
 from depyf.report.model.counts import RAISED
+from depyf.report.model.headline import in_seconds
 
 GraphOf = Callable[[str, str], Optional[str]]
 """The text of a captured graph, by the name of the rank and the compile id; None where the dump was not read."""
@@ -255,7 +256,7 @@ class _Ranks:
                 return []
             names = [self._ranks[seconds.index(each)].name for each in (most, least)]
             title = f"Compiling took {most - least:.1f} s longer on {names[0]} than on {names[1]}"
-            texts = [f"{each:.2f} s" for each in seconds]
+            texts = [in_seconds(each) for each in seconds]
             return [self._difference(title, "The others wait for the slowest rank.", texts)]
         slow = slow_ranks(self._ranks)
         if not slow:
@@ -263,7 +264,7 @@ class _Ranks:
         others = [rank for at, rank in enumerate(self._ranks) if at not in set(slow)]
         texts = [seconds_in_words(others)] * len(seconds)
         for at in slow[: MOST_NAMED - 1]:
-            texts[at] = f"compile time {seconds[at]:.2f} s\n{_phases(self._ranks[at])}"
+            texts[at] = f"compile time {in_seconds(seconds[at])}\n{_phases(self._ranks[at])}"
         for at in slow[MOST_NAMED - 1 :]:
             texts[at] = seconds_in_words([self._ranks[each] for each in slow[MOST_NAMED - 1 :]])
         return [
@@ -313,4 +314,4 @@ def _reasons(function: FunctionSummary) -> str:
 
 
 def _phases(rank: RankSummary) -> str:
-    return "\n".join(f"{name}  {seconds:.2f} s" for name, seconds in rank.phases.items())
+    return "\n".join(f"{name}  {in_seconds(seconds)}" for name, seconds in rank.phases.items())

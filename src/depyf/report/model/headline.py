@@ -8,7 +8,7 @@ from typing import Dict, List, Optional
 from depyf.report.model.counts import RAISED, SKIPPED, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library
-from depyf.report.model.run import Fallback, Run
+from depyf.report.model.run import Fallback, Finding, Run
 
 EXPORTED = "exported_program"
 """The stage of the program that torch.export made, in torch's trace."""
@@ -95,6 +95,16 @@ def _came_to(each: Fallback) -> str:
     if each.cause == RAISED:
         return "failed to compile, and the call raised the error"
     return "has nothing in it to compile" if each.cause == SKIPPED else f"runs as plain Python ({each.cause})"
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a compile time as texts have it: ``12.30 s``."""
+    return f"{seconds:.2f} s"
+
+
+def cost_of(finding: Finding) -> str:
+    """Return what stands after the place of a finding: its compile time, empty where it has none."""
+    return f", {in_seconds(finding.seconds)}" if finding.seconds else ""
 
 
 def many(number: int, one: str, several: str = "") -> str:

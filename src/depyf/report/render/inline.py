@@ -9,7 +9,7 @@ from typing import Dict, List, Sequence, Tuple
 
 from depyf.messages import cut
 from depyf.report.model.counts import RAISED, counts_of
-from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
+from depyf.report.model.headline import ORDER_OF_FINDINGS, cost_of, headline, in_seconds
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Place, Recompile, Run
 from depyf.report.render.colours import colours_of_graphs
@@ -55,8 +55,7 @@ def _findings(run: Run) -> str:
     items = []
     for each in run.findings[:_MOST_FINDINGS]:
         place = f" ({_text(_cut(place_text(run, each.place)))})" if each.place else ""
-        cost = f", {each.seconds:.2f} s" if each.seconds else ""
-        items.append(f"<li><b>{_text(_cut(each.title))}</b>{place}{cost}<br>{_text(_cut(each.text))}</li>")
+        items.append(f"<li><b>{_text(_cut(each.title))}</b>{place}{cost_of(each)}<br>{_text(_cut(each.text))}</li>")
     more = len(run.findings) - _MOST_FINDINGS
     order = f"<p>{_text(ORDER_OF_FINDINGS)}</p>" if len(run.findings) > 1 else ""
     rest = f"<p>and {more} more: index.html has them all.</p>" if more > 0 else ""
@@ -74,7 +73,7 @@ def _facts(run: Run) -> List[Tuple[str, str]]:
         (counts.kernels, "kernel", "kernels"),
     ]
     facts = [(str(number), one if number == 1 else many) for number, one, many in numbers]
-    return [*facts, (f"{counts.seconds:.3g} s", "to compile")] if counts.seconds else facts
+    return [*facts, (in_seconds(counts.seconds), "to compile")] if counts.seconds else facts
 
 
 def _function(run: Run, index: int, marks: Dict[Place, Marks], *, first: bool) -> str:

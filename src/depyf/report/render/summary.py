@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from depyf.messages import cut, listed
 from depyf.report.model.counts import counts_of, lost
-from depyf.report.model.headline import headline, many
+from depyf.report.model.headline import cost_of, headline, in_seconds, many
 from depyf.report.model.phases import phase_totals
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Place, Run
@@ -31,8 +31,7 @@ def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
 
 def _findings(run: Run, most: int) -> List[str]:
     ends = [
-        ("" if each.place is None else f" ({place_text(run, each.place)})")
-        + (f", {each.seconds:.2f} s" if each.seconds else "")
+        ("" if each.place is None else f" ({place_text(run, each.place)})") + cost_of(each)
         for each in run.findings[:most]
     ]
     return [
@@ -62,7 +61,7 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
         *([("failed compilations", str(counts.failed))] if counts.failed else []),
         always[2],
         ("guards", str(counts.guards)),
-        ("compile time", f"{counts.seconds:.2f} s"),
+        ("compile time", in_seconds(counts.seconds)),
     ]
 
 
