@@ -47,7 +47,7 @@ _DIMENSION = re_compile(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
 
 
 def in_words(source: str) -> str:
-    """Return what a guard compares, in the words for a failed one: ``L['x'].size()[1]`` is ``size of x in dimension 1``."""
+    """Return what a guard compares as one that failed says it: ``L['x'].size()[1]`` is ``size of x in dimension 1``."""
     text = as_written(source)
     found = _DIMENSION.match(text)
     if found is not None:

@@ -34,6 +34,14 @@ def sigmoid_to_tanh(graph: Any) -> None:
             graph.erase_node(node)
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "words"),
+    [("-int_oo", "int_oo", "any value"), ("-oo", "oo", "any value"), (2, "int_oo", "2 to ∞"), (2, 9, "2 to 9")],
+)
+def test_a_range_without_bounds_names_none(lower: object, upper: object, words: str) -> None:
+    assert graph_passes.range_in_words(lower, upper) == words
+
+
 def nothing(graph: Any) -> None:
     graph.lint()
 

@@ -191,7 +191,8 @@ def test_text_is_large_enough_to_read_and_targets_to_hit(chromium: Any, pages: D
             low = page.evaluate(
                 """() => [...document.querySelectorAll("button, select, input, summary, nav a")].filter((each) => {
                   const box = each.getBoundingClientRect();
-                  return box.height && box.height < 24 && !each.closest("label");
+                  const target = (each.closest("label") || each).getBoundingClientRect(); // labels are clicked
+                  return box.height && (target.height < 24 || (each.type === "checkbox" && target.width < 24));
                 }).map((each) => `${each.outerHTML.slice(0, 80)} ${each.getBoundingClientRect().height}`)"""
             )
             assert low == [], address

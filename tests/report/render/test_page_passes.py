@@ -47,12 +47,13 @@ def test_passes_are_listed_in_order_with_their_difference(chromium: Any, tmp_pat
         assert page.locator(".passes .diff-add").all_inner_texts() == ["+a = tanh(x)\n"]
 
 
-def test_the_only_pass_is_open_and_scrolls_where_it_is_wide(chromium: Any, tmp_path: Path) -> None:
+def test_the_only_pass_is_open_and_its_lines_are_not_cut_on_a_telephone(chromium: Any, tmp_path: Path) -> None:
     wide = replace(run().artifacts[0], text=f"-{'a' * 400} = sin(x)")
     only = replace(run(Pass("0/0", "p.md", "g", "pass", first=1, last=1)), artifacts=(wide,))
     with opened(chromium, page_of(tmp_path / "index.html", only), "#passes", width=400) as page:
         assert page.locator(".passes .diff-drop").is_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 400
+        assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.difference'))") <= 0
 
 
 def test_passes_of_pieces_stand_apart_with_their_sizes(chromium: Any, tmp_path: Path) -> None:

@@ -153,6 +153,25 @@ def test_calls_are_those_of_recorded_stacks(chromium: Any, model: Path) -> None:
         assert calls(page, 9) == calls(page, 13) == []
 
 
+def test_calls_stand_in_the_order_of_the_program(chromium: Any, tmp_path: Path) -> None:
+    """The first text of a graph has few whole stacks: of calls that one way only leads to."""
+    b = RunBuilder(sources=[Source("/m.py", MODEL)])
+    b.functions += [Function("forward", "Block.forward", 0, 2, 5)]
+    b.compilation("0/0", 0, [(name, f"{name}(x)", ((0, 4), (0, line))) for name, line in (("sub", 9), ("mm", 13))])
+    run, text_of = b.run()
+    graph = next(each for each in run.artifacts if each.stage == "Captured_Graph")
+    links = (Link(3, 3, ((0, 9),)), Link(4, 4, ((0, 4), (0, 13))))
+    early = replace(
+        graph, id="early.py", stage="pre_insert_deferred_runtime_asserts", order=graph.order - 1, links=links
+    )
+    run = replace(run, artifacts=(early, *run.artifacts))
+    page_of = tmp_path / "index.html"
+    page_of.write_text(render_page(run, lambda each: text_of(graph if each.id == early.id else each)), encoding="utf-8")
+    with opened(chromium, page_of, "#source/f0") as page:
+        click(page, 4)
+        assert page.locator(".details h3:has-text('Calls') + ul a").all_inner_texts() == ["m.py:9", "m.py:13"]
+
+
 def test_keys_lead_to_lines_that_something_is_known_of(chromium: Any, model: Path) -> None:
     """No graph was broken there."""
     with opened(chromium, model, "#source/f0") as page:

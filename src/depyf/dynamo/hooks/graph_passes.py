@@ -267,9 +267,14 @@ def _sizes(nodes: Sequence[Node]) -> Tuple[str, ...]:
             ranges = getattr(getattr(inner, "shape_env", None), "var_to_range", None)
             expression = getattr(inner, "expr", None)
             if ranges is not None and expression in ranges:
-                words = f"{ranges[expression].lower} to {ranges[expression].upper}"
-                found[str(expression)] = words.replace("int_oo", "∞")
+                found[str(expression)] = range_in_words(ranges[expression].lower, ranges[expression].upper)
     return tuple(f"{symbol}: {words}" for symbol, words in found.items())
+
+
+def range_in_words(lower: object, upper: object) -> str:
+    """Return a range of PyTorch's, whose bounds are numbers, or infinite: ``2 to ∞``."""
+    low, high = (str(each).replace("int_oo", "∞").replace("oo", "∞") for each in (lower, upper))
+    return "any value" if (low, high) == ("-∞", "∞") else f"{low} to {high}"
 
 
 def _name_of(function: object) -> str:

@@ -79,7 +79,9 @@ class RunModel {
   // The recorded stacks of calls, outermost first. Links of kernels and of transformed code hold sets of lines instead.
   get callStacks() {
     if (!this.callStacksCache) {
-      const graphs = this.artifacts.filter((each) => each.kind === "graph");
+      // Captured graphs first: they have the whole stacks in the order of the program, earlier texts parts of them.
+      const captured = (each) => each.stage === "Captured_Graph";
+      const graphs = this.artifacts.filter((each) => each.kind === "graph").sort((one, other) => captured(other) - captured(one));
       const indices = new Set(graphs.flatMap((each) => (this.packedLinks[each.id] || []).map((link) => link[2])));
       this.callStacksCache = [...indices].map((index) => this.stacks[index]);
     }

@@ -44,7 +44,7 @@ function timelines(run, phases) {
   const stretch = el("input", { type: "checkbox", id: "stretch", onchange: draw });
   draw();
   return el("div", { onkeydown: (event) => event.key === "Escape" && zoom(null) },
-    el("div", { class: "bar" }, el("span", {}, stretch, el("label", { for: "stretch" }, " Stretch each compilation to the whole width")), el("span", {}, deep, el("label", { for: "deep" }, " All levels")), whole,
+    el("div", { class: "bar" }, el("label", {}, stretch, "Stretch each compilation to the whole width"), el("label", {}, deep, "All levels"), whole,
     el("button", { type: "button", onclick: () => saveTrace() }, "Save for Perfetto")), box);
 }
 
@@ -100,7 +100,7 @@ function timeline(run, phases, { chosen, stretched, all }, zoom) {
   const apart = () => [...grouped(drawn, (each) => each.compile_id)].sort(last).map(([id, list]) => {
     const left = least(list, "start");
     const wide = Math.max(most(list, "end"), left + 1e-9) - left;
-    const label = el("span", { class: "label", title: aboutTrack(run, id) }, id ? chip(run, id) : "other", isCached(run, id) ? el("small", {}, " cached") : null);
+    const label = el("span", { class: "label", title: aboutTrack(run, id) }, id ? chip(run, id) : IN_NONE, isCached(run, id) ? el("small", {}, " cached") : null);
     return row(label, most(list, level) + 1, list.map((each) => bar(each, left, wide, 0)));
   });
   const packed = () => lanesOf(drawn).map((lane) => row(null, 2 + most(lane.flatMap((each) => each.phases), level), lane.map((stretch) => [
@@ -149,13 +149,14 @@ function lanesOf(phases) {
 }
 
 const isCached = (run, id) => Boolean(id) && Object.values((run.compilation.get(id) || { cache: {} }).cache).includes("hit");
-const aboutTrack = (run, id) => (id ? `${run.titleOf(id)}${isCached(run, id) ? ", from a cache of PyTorch's" : ""}` : "in no compilation");
+const aboutTrack = (run, id) => (id ? `${run.titleOf(id)}${isCached(run, id) ? ", from a cache of PyTorch's" : ""}` : "PyTorch does not say for which compilation");
+const IN_NONE = "beside the compilations"; // compilers in other processes, say
 
 // What a stretch is called, above its phases; it leads to all about the compilation.
 function trackName(run, { id, start, end }, from, span) {
   const [left, right] = [Math.max(start, from), Math.min(end, from + span)];
   const style = { left: `${(100 * (left - from)) / span}%`, width: `${(100 * (right - left)) / span}%`, "--graph": id && run.colours.has(id) ? `var(--g${run.colours.get(id)})` : null };
-  const text = id ? `${run.titleOf(id)}${isCached(run, id) ? ", cached" : ""}` : "other";
+  const text = id ? `${run.titleOf(id)}${isCached(run, id) ? ", cached" : ""}` : IN_NONE;
   const named = readable((right - left) / span);
   return el(id && named ? "a" : "span", { class: "whose", href: id && named ? address("compilations", [id], {}, run) : null, title: aboutTrack(run, id), style }, named ? text : null);
 }
