@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import pytest
-from combinations import chained_comparisons, clauses_that_bind, returns_out_of_blocks, ways_out_of_finally
+from combinations import chained_comparisons, clauses_that_bind, empty_loops, returns_out_of_blocks, ways_out_of_finally
 
 from depyf.decompiler import decompile_code
 
@@ -39,4 +39,9 @@ def test_a_return_out_of_two_blocks(source: str) -> None:
 
 @named(clauses_that_bind())
 def test_a_clause_that_binds_the_exception(source: str) -> None:
+    is_proved(source)
+
+
+@named(empty_loops())
+def test_a_loop_of_nothing_but_its_test(source: str) -> None:
     is_proved(source)

@@ -74,3 +74,22 @@ def test_operations_that_stand_alone(ops: str, alone: bool) -> None:
 )
 def test_a_block_that_leaves_an_operand(block: str, expected: bool) -> None:
     assert leaves_operand(flow(block + "\nb: RETURN").blocks[0]) is expected
+
+
+def test_the_copy_of_a_while_test_has_the_tests_of_the_original() -> None:
+    """``while (d or f()) is not None: pass``; nothing leads to its start, whichever block is asked for first."""
+    graph = flow(
+        """
+        a 1:    LOAD d; COPY 1; true -> n, b
+        b 1:    POP; f(); -> n
+        n 1:    none -> out, c
+        c 1:    LOAD d; COPY 1; true -> m, e
+        e 1:    POP; f(); -> m
+        m 1:    none -> out, c
+        out 2:  CONST None; RETURN
+        """
+    )
+    assert Arms(graph).tests_of(4) == Arms(graph).tests_of(1)
+    arms = Arms(graph)
+    assert arms.tests_of(4) == arms.tests_of(1) is not None
+    assert arms.tests_of(3) is arms.tests_of(0) is None

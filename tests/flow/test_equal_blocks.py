@@ -10,11 +10,10 @@ from small_graphs import MODULE, flow, instrs, shown
 from depyf.flow.equal_blocks import (
     join_equal_blocks,
     leaves_with_value,
-    same_operation,
     split_constant_returns,
     split_equal_tails,
-    split_loop_tests,
 )
+from depyf.flow.loop_tests import same_operation, split_loop_tests
 
 
 def joined(text: str) -> List[str]:

@@ -147,6 +147,41 @@ def clauses_that_bind() -> Iterator[Named]:
         yield scope, "\n".join(statements)
 
 
+TESTS = {
+    "truth": "{E}",
+    "not": "not {E}",
+    "none": "{E} is not None",
+    "right": "t() < {E}",
+    "call": "x({E}, {E})",
+    "and": "t and {E} != 2",
+    "or": "{E} is None or {E} == 3",
+}
+
+EMPTY_LOOPS = {
+    "first": "while {E}: pass",
+    "behind": "x()\nt = 1\nwhile {E}: pass\nreturn t",
+    "lines": "t()\nwhile (\n    {E}\n):\n    pass\nz()",
+    "else": "while {E}: continue\nelse: t()\nreturn z",
+    "try": "try:\n    while {E}: pass\nexcept y: t()",
+    "handler": "try: t()\nexcept y:\n    t()\n    while {E}: pass\nreturn x",
+    "finally": "try: x()\nfinally:\n    y()\n    while {E}: pass",
+    "loop": "for t in y:\n    while {E}: pass",
+    "with": "with x:\n    t()\n    while {E}: pass\nreturn x",
+    "class": "class A:\n    t()\n    while {E}: pass",
+}
+
+
+def empty_loops() -> Iterator[Named]:
+    """``while (x or y) is None: pass``: the copy of the test follows the test itself; a module a place."""
+    for place, statements in EMPTY_LOOPS.items():
+        bodies = {
+            f"{kind}_{name}": statements.format(E=test.format(E=operand))
+            for kind, test in TESTS.items()
+            for name, operand in OPERANDS.items()
+        }
+        yield place, functions(bodies)
+
+
 def functions(bodies: Dict[str, str], head: str = "def {name}(x, y, z, t):") -> str:
     """A module with a function for each of ``bodies`` that this Python can compile."""
     parts = []

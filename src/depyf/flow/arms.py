@@ -5,9 +5,10 @@ x if a else y if b else x           both ``x`` are one block each, and the compi
 
 from __future__ import annotations
 
-from typing import Dict, FrozenSet, List, Optional, Set
+from typing import Dict, FrozenSet, List, Optional
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, returns_constant
+from depyf.flow.order import order_blocks
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
@@ -24,18 +25,16 @@ class Arms:
         self._one_statement = graph.one_statement
         self._numbers: Dict[int, Optional[int]] = {}
         self._known: Dict[FrozenSet[object], int] = {}
-        self._open: Set[int] = set()  # the blocks whose tests are being computed
+        self._headers = order_blocks(graph).headers
 
     def tests_of(self, id: int) -> Optional[int]:
         """Return a number for the tests that lead to block ``id``, if only tests on its own line do, else None.
 
         The compiler copies an arm with its tests (those of ``while``): equal arms with different tests are no copies.
+        What leads back to the start of a loop is no test of the expression there.
         """
         if id not in self._numbers:
-            self._numbers[id] = None
-            self._open.add(id)
-            tests = self._tests_of(self._blocks[id])
-            self._open.discard(id)
+            tests = None if id in self._headers else self._tests_of(self._blocks[id])
             self._numbers[id] = None if tests is None else self._known.setdefault(tests, len(self._known))
         return self._numbers[id]
 
@@ -56,8 +55,6 @@ class Arms:
         tests = set()
         for id in self.predecessors[block.id]:
             before = self._blocks[id]
-            if id in self._open:
-                return None  # a loop is not an expression
             if isinstance(before.term, Branch) and before.term.instr.line == line:
                 how: object = before.term.test, (self._jumps[id] == block.id) == before.term.jump_when
             elif _goes_on(before, block):

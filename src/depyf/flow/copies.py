@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from depyf.flow.builtin_calls import undo_inlined_builtins
-from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails, split_loop_tests
+from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails
 from depyf.flow.exception_names import forget_exception_names
 from depyf.flow.exit_copies import (
     join_class_ends,
@@ -16,6 +16,7 @@ from depyf.flow.exit_copies import (
 from depyf.flow.finally_copies import join_finally_copies
 from depyf.flow.graph import Block, Chains, FlowGraph, Jump, Region
 from depyf.flow.groups import simplify_exception_groups
+from depyf.flow.loop_tests import split_loop_tests
 from depyf.flow.patterns import recover_matches
 from depyf.flow.returned_constants import join_returned_constants
 from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests

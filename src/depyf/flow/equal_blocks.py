@@ -1,21 +1,22 @@
 """Undo the copies of short blocks: ``while`` tests at the top and at the bottom, short exits at every jump to them.
 
-Blocks are first cut where the common part begins, then equal blocks are merged.
+Blocks are first cut where the common part begins (tests in ``loop_tests``), then equal blocks are merged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, List, Set, Tuple
+from typing import Dict, List, Set
 
-from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement, stands_alone
+from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
 from depyf.flow.handling import handling
+from depyf.flow.loop_tests import same_operation, ways_of
 from depyf.flow.managers import leaves_manager, leaves_with_value
 from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
 from depyf.normal.modes import has_returns
-from depyf.normal.ops import Instr, Op, is_silent
+from depyf.normal.ops import Op, is_silent
 
 
 def split_constant_returns(graph: FlowGraph) -> None:
@@ -43,27 +44,6 @@ def _find_implicit_returns(graph: FlowGraph) -> None:
             block.implicit = True
         elif graph.written_jumps.of_return(block.ops[0].span) in (None, Written.PASS):
             block.implicit = True
-
-
-def split_loop_tests(graph: FlowGraph) -> bool:
-    """Cut both blocks of a ``while`` test, which is copied from top to bottom, where the test begins.
-
-    Returns whether anything was cut.
-    """
-    count = len(graph.blocks)
-    by_ways: Dict[object, List[Block]] = {}
-    for block in graph.blocks.values():
-        if isinstance(block.term, Branch) and block.ops:
-            key = (*_ways(block.term), block.region, block.term.instr.line)
-            by_ways.setdefault(key, []).append(block)
-    for blocks in by_ways.values():
-        if len(blocks) < 2:
-            continue
-        for block in blocks:
-            for other in blocks:
-                if other is not block:
-                    _cut_common_test(graph, block, other)
-    return len(graph.blocks) > count
 
 
 def split_equal_tails(graph: FlowGraph) -> bool:
@@ -133,29 +113,6 @@ def _common_tail(one: Block, two: Block) -> int:
 
 
 _KEEPING = _TAILS | {Op.SWAP, Op.POP_EXC, Op.LOAD, Op.CONST}
-
-
-def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
-    """Cut ``block`` before the longest self-contained run of operations that ``other`` ends with, too."""
-    common = 0
-    while common < min(len(block.ops), len(other.ops)):
-        one, two = block.ops[-1 - common], other.ops[-1 - common]
-        if (not same_operation(one, two) and one.arg is not two.arg) or one.op is not two.op or one.line != two.line:
-            break
-        common += 1
-    while common and not stands_alone(block.ops[-common:]):
-        common -= 1
-    if not common or common == len(block.ops):
-        return
-    cut = len(block.ops) - common
-    rest = graph.new_block(block.ops[cut:], block.term, block.region)
-    block.ops, block.term = block.ops[:cut], Jump(rest.id)
-
-
-def _ways(term: Branch) -> Tuple[Test, int, int]:
-    """Return the test and its successors if it holds and if it does not, whichever is the jump."""
-    true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
-    return term.test, true, false
 
 
 def join_equal_blocks(graph: FlowGraph) -> bool:
@@ -311,7 +268,7 @@ def _key(block: Block) -> object:
     ops = block.ops
     if _only_tests_for_none(block):
         assert isinstance(block.term, Branch)
-        return ("none", *_ways(block.term), block.term.instr.line, block.region, block.leaves)
+        return ("none", *ways_of(block.term), block.term.instr.line, block.region, block.leaves)
     if returns_constant(block):
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op is Op.PUSH_EXC for instr in ops):
@@ -324,7 +281,7 @@ def _key(block: Block) -> object:
     term = block.term
     end: object
     if isinstance(term, Branch):
-        end = ("branch", *_ways(term))
+        end = ("branch", *ways_of(term))
     elif isinstance(term, Jump):
         end = ("jump", term.target)
     elif isinstance(term, For):
@@ -340,10 +297,3 @@ def _key(block: Block) -> object:
 def _only_tests_for_none(block: Block) -> bool:
     """Return whether ``block`` is the end of ``a is b is None``: a jump by itself since 3.11, without operations."""
     return not block.ops and isinstance(block.term, Branch) and block.term.test is Test.NONE
-
-
-def same_operation(one: Instr, two: Instr) -> bool:
-    """Return whether two instructions do the same, at any offset."""
-    return one.op is two.op and (
-        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
-    )

@@ -114,6 +114,17 @@ def while_is_not_none(node):
         node = node[1]
 
 
+# run: while_a_choice_is_none([5, 6, 0, 0, 7, 0, 3, 0], None)
+def while_a_choice_is_none(items, wanted):
+    while (items.pop() or wanted) is not None:
+        pass
+    while (wanted if items.pop() else items) is None:
+        pass
+    while (found := (items.pop() or wanted)) not in ([0] if items else [found]):
+        pass
+    return items
+
+
 # run: do_while(3)
 def do_while(n):
     while True:

@@ -1,0 +1,76 @@
+"""Cut blocks where the copy of a ``while`` test begins: the compiler writes it before the loop and at its end."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Tuple
+
+from depyf.flow.arms import stands_alone
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
+from depyf.flow.order import order_blocks
+from depyf.normal.ops import Instr, Op
+
+
+def split_loop_tests(graph: FlowGraph) -> bool:
+    """Cut both blocks of a ``while`` test, which is copied from top to bottom, where the test begins.
+
+    Returns whether anything was cut.
+    """
+    count = len(graph.blocks)
+    by_ways: Dict[object, List[Block]] = {}
+    by_line: Dict[object, List[Block]] = {}
+    for block in graph.blocks.values():
+        if isinstance(block.term, Branch) and block.ops:
+            key = (*ways_of(block.term), block.region, block.term.instr.line)
+            by_ways.setdefault(key, []).append(block)
+            by_line.setdefault((block.term.test, block.region, block.term.instr.line), []).append(block)
+    if any(len(blocks) > 1 for blocks in by_line.values()):
+        _cut_before_empty_loops(graph, by_line)
+    for blocks in by_ways.values():
+        if len(blocks) < 2:
+            continue
+        for block in blocks:
+            for other in blocks:
+                if other is not block:
+                    _cut_common_test(graph, block, other)
+    return len(graph.blocks) > count
+
+
+def _cut_before_empty_loops(graph: FlowGraph, by_line: Dict[object, List[Block]]) -> None:
+    """Cut the blocks that end in the first test of a loop, where that begins with a whole copy of it: in ``x = 1; while
+    (a or b) > 3: pass`` the copy leads to copies, which are not joined so far."""
+    headers = order_blocks(graph).headers
+    for blocks in by_line.values():
+        for header in [block for block in blocks if block.id in headers]:
+            for block in blocks:
+                if block is not header and len(block.ops) > len(header.ops):
+                    _cut_common_test(graph, block, header)
+
+
+def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
+    """Cut ``block`` before the longest self-contained run of operations that ``other`` ends with, too."""
+    common = 0
+    while common < min(len(block.ops), len(other.ops)):
+        one, two = block.ops[-1 - common], other.ops[-1 - common]
+        if (not same_operation(one, two) and one.arg is not two.arg) or one.op is not two.op or one.line != two.line:
+            break
+        common += 1
+    while common and not stands_alone(block.ops[-common:]):
+        common -= 1
+    if not common or common == len(block.ops):
+        return
+    cut = len(block.ops) - common
+    rest = graph.new_block(block.ops[cut:], block.term, block.region)
+    block.ops, block.term = block.ops[:cut], Jump(rest.id)
+
+
+def ways_of(term: Branch) -> Tuple[Test, int, int]:
+    """Return the test and its successors if it holds and if it does not, whichever is the jump."""
+    true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
+    return term.test, true, false
+
+
+def same_operation(one: Instr, two: Instr) -> bool:
+    """Return whether two instructions do the same, at any offset."""
+    return one.op is two.op and (
+        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
+    )
