@@ -44,7 +44,8 @@ CACHE_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
 GRAPH_PASS = "depyf_graph_pass"
 
 CALL_SITE = "depyf_call_site"
-"""Reported by depyf at the start of a compilation: ``meta`` has the line at which ``torch.compile`` was called."""
+"""Reported by depyf at the start of a compilation: ``meta`` has the whole stack (``dynamo_start`` may lack inner
+calls), and the line at which ``torch.compile`` was called, if that is known."""
 
 LATER = "later_compilation"
 """Reported by depyf when a graph was compiled after its compilation had ended; ``meta`` has the time."""

@@ -56,6 +56,20 @@ def sites(dump: Path) -> Dict[Tuple[str, int], Optional[str]]:
     return found
 
 
+def callers(dump: Path) -> Dict[str, Tuple[int, ...]]:
+    """The lines that led to the first compilation of each function."""
+    (loaded,) = load([str(dump)])
+    run = loaded.run
+    assert {Path(run.sources[source].path).name for each in run.compilations for source, _ in each.callers} == {
+        "program.py"
+    }
+    lines = {each.compile_id: tuple(line for _, line in each.callers) for each in run.compilations}
+    first = {
+        run.functions[each.function].name: each for each in reversed(run.compilations) if each.function is not None
+    }
+    return {name: lines[each.compile_id] for name, each in first.items()}
+
+
 def test_each_compilation_has_its_call(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "depyf", "run", "-q", "-o", "dump", "program.py"]
@@ -73,6 +87,13 @@ def test_each_compilation_has_its_call(tmp_path: Path) -> None:
         ("doubled", 1): "program.py:21",
         ("torch_dynamo_resume_in_doubled_at_4", 1): "program.py:21",
         ("forward", 1): "program.py:26",
+    }
+    assert callers(tmp_path / "dump") == {
+        "decorated": (22,),
+        "doubled": (22, 11),  # in transformed code
+        "torch_dynamo_resume_in_doubled_at_4": (22, 11, 4),
+        "torch_dynamo_resume_in_decorated_at_11": (22, 11),
+        "forward": (23,),
     }
     assert "- `torch.compile` was called at program.py:7, program.py:21" in (tmp_path / "dump" / "index.md").read_text()
 

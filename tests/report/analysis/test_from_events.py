@@ -736,6 +736,25 @@ def test_a_compilation_has_the_stack_of_its_caller() -> None:
     assert found.compilations[0].callers == ((own, 5),)
 
 
+def test_innermost_calls_that_pytorch_leaves_out_come_from_other_stacks_of_the_compilation() -> None:
+    """PyTorch 2.13 leaves two frames too many out of the stack at the start, the inner ones."""
+    dynamo = "/x/site-packages/torch/_dynamo/convert_frame.py"
+    outer, inner = ({"filename": USER, "line": line, "name": "f"} for line in (9, 8))
+    compiled = {"filename": USER, "line": 2, "name": "forward"}
+    start = event("dynamo_start", meta={"stack": [outer, compiled]})
+    whole = [outer, inner, {"filename": dynamo, "line": 1, "name": "_compile"}, {**inner, "line": 7}]
+    symbol = event("create_symbol", meta={"symbol": "s0", "val": "4", "vr": "[2, 9]", "stack": whole})
+    trace = "".join(f'  File "{USER}", line {line}, in f\n    x()\n' for line in (9, 8, 3))
+    broken = event("dynamo_graph_break_reason", payload=f"Reason\nUser code traceback:\n{trace}")
+    session = event("depyf_call_site", meta={"stack": [outer, inner]})
+    for more in (symbol, broken, session):
+        found = build_run([start, more, metrics()], files=Files(read=read))
+        assert [line for _, line in found.compilations[0].callers] == [9, 8], more.name
+    other = event("create_symbol", meta={"symbol": "s0", "val": "4", "vr": "[2, 9]", "stack": whole[1:]})
+    found = build_run([start, other, metrics()], files=Files(read=read))
+    assert [line for _, line in found.compilations[0].callers] == [9]  # another way led to that
+
+
 def test_every_text_of_a_log_is_an_artifact() -> None:
     texts = ["fx_graph_runnable", "inductor_collective_schedule", "dynamo_side_effects", "fx_graph_cache_miss"]
     found = build_run([*(event(name, payload=f"text of {name}") for name in texts), metrics()])

@@ -1,4 +1,6 @@
-"""The line at which ``torch.compile`` was called, of each compilation. PyTorch does not keep it."""
+"""Where each compilation comes from: the line at which ``torch.compile`` was called, which PyTorch does not keep, and
+the calls that led to it, of which it leaves out the innermost.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from types import FrameType
 from typing import Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
+from depyf.dynamo.hooks.frames import callers
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import CALL_SITE, Event
@@ -43,10 +46,17 @@ class CallSites:
 
     @safely("looking where torch.compile was called")
     def of(self, event: Event) -> Optional[Event]:
-        """Return an event with the line for the event with which a compilation starts, on the thread that compiles;
-        None for other events, and where the line is not known."""
+        """Return an event with both for the event with which a compilation starts, on the thread that compiles; None
+        for other events."""
         if event.name != "dynamo_start" or event.compile_id is None:
             return None
+        stack = [{"filename": path, "line": line, "name": name} for path, line, name in callers()]
+        at = self._called_at()
+        meta = {"stack": stack} if at is None else {"stack": stack, "filename": at[0], "line": at[1]}
+        return Event(CALL_SITE, event.compile_id, event.attempt, meta, None, event.created)
+
+    def _called_at(self) -> Optional[Tuple[str, int]]:
+        """Return the line at which ``torch.compile`` was called for what is compiled now, None where it is unknown."""
         cls = private_names.OPTIMIZE_CONTEXT.find()
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
@@ -55,8 +65,7 @@ class CallSites:
                 context = frame.f_locals.get("self")
                 line = self._lines.get(context) if cls is not None and isinstance(context, cls) else None
                 if line is not None:
-                    meta = {"filename": line[0], "line": line[1]}
-                    return Event(CALL_SITE, event.compile_id, event.attempt, meta, None, event.created)
+                    return line
             frame = frame.f_back
         return None
 

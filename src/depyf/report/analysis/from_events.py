@@ -17,6 +17,7 @@ from depyf.quick_dataclass import replace
 from depyf.report.analysis.anchors import Anchored, anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
 from depyf.report.analysis.cache_lookups import Settings, cache_lookups
+from depyf.report.analysis.callers import call_sites, callers
 from depyf.report.analysis.compilations import Compilations, calls_in
 from depyf.report.analysis.export_issues import export_issues
 from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
@@ -27,7 +28,7 @@ from depyf.report.analysis.linking import linked
 from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.noted import with_noted
 from depyf.report.analysis.own_lines import at_own_lines
-from depyf.report.analysis.shapes import call_sites, callers, shape_events
+from depyf.report.analysis.shapes import shape_events
 from depyf.report.analysis.sources import Sources
 from depyf.report.analysis.stack_values import with_stack_values
 from depyf.report.analysis.wrapped import wrapped_names
@@ -151,7 +152,7 @@ def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Par
 def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
     """Add the callers of what was compiled, the calls of ``torch.compile``, decisions about shapes, and the user's own
     lines. Their files come after those of the run."""
-    called, sites = callers(events, names, sources), call_sites(events, sources)
+    called, sites = callers(events, names, sources, run), call_sites(events, sources)
     compilations = tuple(
         replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
         for each in run.compilations

@@ -1,14 +1,15 @@
-"""Read symbolic shapes, and the callers of compiled functions, from torch's trace."""
+"""Read symbolic shapes from torch's trace."""
 
 from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_sources import as_written
+from depyf.file_names import is_dumped_code
 from depyf.own_package import is_own, without_launcher
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Place, ShapeEvent, ShapeEventKind
-from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
+from depyf.torch_trace.events import Event, resolve_frames
 from depyf.user_code import is_library
 
 MOST_OF_ONE = 300
@@ -66,34 +67,25 @@ def _text(kind: ShapeEventKind, meta: Mapping[str, object]) -> str:
     return str(meta.get("expr"))
 
 
-def callers(events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Dict[str, Tuple[Place, ...]]:
-    """Return the user's stack at the start of each compilation, outermost first, without the compiled frame."""
-    found: Dict[str, Tuple[Place, ...]] = {}
-    for event in events:
-        if event.name == "dynamo_start" and event.compile_id and isinstance(event.meta, Mapping):
-            frames = event.meta.get("stack")
-            before = frames[:-1] if isinstance(frames, list) else []
-            found.setdefault(event.compile_id, own_places(before, names, sources))
-    return found
+LinesOfCode = Mapping[str, Mapping[int, Place]]
+"""The user's lines that lines of transformed code stand for, by file name."""
+
+_NO_LINES: LinesOfCode = {}
 
 
-def call_sites(events: Sequence[Event], sources: Sources) -> Dict[str, Place]:
-    """Return the line at which ``torch.compile`` was called, by compilation, where a session has seen the call."""
-    found: Dict[str, Place] = {}
-    for event in events:
-        if event.name == CALL_SITE and event.compile_id and isinstance(event.meta, Mapping):
-            place = sources.place(str(event.meta.get("filename")), int(event.meta.get("line") or 0))
-            if place is not None:
-                found.setdefault(event.compile_id, place)
-    return found
-
-
-def own_places(frames: object, names: Mapping[object, str], sources: Sources) -> Tuple[Place, ...]:
-    """Return the frames of a stack that are in the user's own files."""
+def own_places(
+    frames: object, names: Mapping[object, str], sources: Sources, transformed: LinesOfCode = _NO_LINES
+) -> Tuple[Place, ...]:
+    """Return the frames of a stack that are in the user's own files; those in transformed code where they come from."""
     places: List[Place] = []
     for frame in without_launcher(_resolved(frames, names), lambda frame: str(frame.get("filename"))):
         path, line = str(frame.get("filename")), frame.get("line")
-        place = None if is_library(path) or not isinstance(line, int) else sources.place(path, line)
+        name = path.replace("\\", "/").rpartition("/")[2]
+        place = None
+        if isinstance(line, int) and is_dumped_code(name):
+            place = transformed.get(name, {}).get(line)
+        elif isinstance(line, int) and not is_library(path):
+            place = sources.place(path, line)
         if place is not None:
             places.append(place)
     return tuple(places)

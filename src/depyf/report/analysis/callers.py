@@ -1,0 +1,91 @@
+"""Who called what was compiled: the user's calls at the start of each compilation, and the call of ``torch.compile``.
+
+PyTorch reports a stack when a compilation starts, and leaves out the innermost calls (2.13 and 2.15: two frames too
+many). A session sees all; in a log other stacks of the same compilation may have them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Dict, Iterator, Mapping, Sequence, Tuple
+
+from depyf.report.analysis.shapes import LinesOfCode, own_places
+from depyf.report.analysis.sources import Sources
+from depyf.report.model.run import Place, Run
+from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
+
+_STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
+
+
+def callers(
+    events: Sequence[Event], names: Mapping[object, str], sources: Sources, run: Run
+) -> Dict[str, Tuple[Place, ...]]:
+    """Return the user's stack at the start of each compilation, outermost first, without the compiled frame."""
+    written = _lines_of_transformed(run)
+    found: Dict[str, Tuple[Place, ...]] = {}
+    complete: Dict[str, Tuple[Place, ...]] = {}
+    for event in events:
+        frames = event.meta.get("stack") if isinstance(event.meta, Mapping) else None
+        if event.compile_id and event.name == "dynamo_start":
+            before = frames[:-1] if isinstance(frames, list) else []
+            found.setdefault(event.compile_id, own_places(before, names, sources, written))
+        elif event.compile_id and event.name == CALL_SITE and frames:
+            complete[event.compile_id] = own_places(frames, names, sources, written)
+    found.update(complete)
+    for compile_id, stack in [*_stacks_inside(events, names, sources, written), *_stacks_of_breaks(run, sources)]:
+        known = found.get(compile_id)
+        if known is not None and len(stack) > len(known) and stack[: len(known)] == known:
+            found[compile_id] = stack
+    return found
+
+
+def _lines_of_transformed(run: Run) -> LinesOfCode:
+    """Return the user's line of each line of transformed code that is one of theirs, by file."""
+    return {
+        each.path: {link.first: link.places[0] for link in each.links if len(link.places) == 1}
+        for each in run.artifacts
+        if each.kind == "transformed" and each.path is not None
+    }
+
+
+def _stacks_inside(
+    events: Sequence[Event], names: Mapping[object, str], sources: Sources, written: LinesOfCode
+) -> Iterator[Tuple[str, Tuple[Place, ...]]]:
+    """Yield the calls before Dynamo in whole stacks that were reported while a compilation ran."""
+    for event in events:
+        frames = event.meta.get("stack") if isinstance(event.meta, Mapping) and event.name != "dynamo_start" else None
+        if event.compile_id and event.name != CALL_SITE and isinstance(frames, list):
+            whole = resolve_frames([each for each in frames if isinstance(each, Mapping)], names)
+            before = list(itertools.takewhile(lambda frame: not _is_of_dynamo(frame), whole))
+            if len(before) < len(whole):
+                yield event.compile_id, own_places(before, {}, sources, written)
+
+
+def _is_of_dynamo(frame: Mapping[str, object]) -> bool:
+    return str(frame.get("filename")).replace("\\", "/").endswith(_STARTS_TO_COMPILE)
+
+
+def _stacks_of_breaks(run: Run, sources: Sources) -> Iterator[Tuple[str, Tuple[Place, ...]]]:
+    """Yield the calls before the compiled function in the stacks of its graph breaks."""
+    functions = {each.compile_id: each.function for each in run.compilations}
+    for each in run.breaks:
+        function = functions.get(each.compile_id or "")
+        if each.compile_id and function is not None:
+            one = run.functions[run.root(function)]
+            own = [place for place in each.stack if not sources.is_library(place[0])]
+            lines = range(one.first_line, one.last_line + 1)
+            inside = next((at for at, (source, line) in enumerate(own) if source == one.source and line in lines), None)
+            if inside is not None:
+                yield each.compile_id, tuple(own[:inside])
+
+
+def call_sites(events: Sequence[Event], sources: Sources) -> Dict[str, Place]:
+    """Return the line at which ``torch.compile`` was called, by compilation, where a session has seen the call."""
+    found: Dict[str, Place] = {}
+    for event in events:
+        if event.name == CALL_SITE and event.compile_id and isinstance(event.meta, Mapping):
+            path, line = event.meta.get("filename"), event.meta.get("line")
+            place = sources.place(path, line) if isinstance(path, str) and isinstance(line, int) else None
+            if place is not None:
+                found.setdefault(event.compile_id, place)
+    return found
