@@ -1,6 +1,6 @@
 """Build the package as it would be published, and try it: reproducible, installable, complete, without the source tree.
 
-    python tools/check/check_package.py [STEP...] [--python 3.X...] [--torch 3.X+2.Y.Z...] [--tree DIR] [--work DIR]
+    python tools/check/check_package.py [STEP...] [--python 3.X...] [--torch 3.X+2.Y.Z...] [--work DIR]
         [--keep-dist DIR]
 
 Steps, all of them without an argument:
@@ -14,8 +14,7 @@ Steps, all of them without an argument:
 
 Prints a row of a Markdown table for each installation, and exits with 1 where something failed.
 
-``--tree`` names a Debian tree for Pythons that are in it only; root is needed for that. Needs the network for pip, 10
-GB for each PyTorch, which is removed afterwards, and changes nothing in the repository.
+Needs the network for pip, 10 GB for each PyTorch, which is removed afterwards, and changes nothing in the repository.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = ("build", "install", "torch", "upgrade", "demo")
@@ -49,28 +48,24 @@ class Failed(Exception):
 
 
 class Machine:
-    """Where a Python lives: here, or in a tree whose root is ``root``."""
+    """One Python, and the folder in which the package is tried with it."""
 
-    def __init__(self, version: str, tree: Optional[Path], work: Path) -> None:
+    def __init__(self, version: str, work: Path) -> None:
         listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
         found = dict(line.split(" ", 1) for line in listed.splitlines())
-        self.root, self.prefix = Path("/"), []  # type: Tuple[Path, List[str]]
         self.python = found.get(version, "")
-        if not self.python and tree is not None and (tree / f"usr/bin/python{version}").exists():
-            self.root, self.prefix, self.python = tree, ["chroot", str(tree)], f"/usr/bin/python{version}"
         if not self.python:
-            raise Failed(f"no CPython {version} on this machine")
-        inside = work if self.root == Path("/") else Path("/tmp/depyf_package")
-        self.folder = inside / f"try_{version}"
-        self.outside = Path(f"{self.root}/{self.folder}")
-        shutil.rmtree(self.outside, ignore_errors=True)
-        self.outside.mkdir(parents=True)
+            raise Failed(f"no CPython {version} on this machine (see tools/check/debian_pythons.sh)")
+        self.folder = work / f"try_{version}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
 
     def run(self, *command: str, status: int = 0) -> str:
         """Return what ``command`` prints, run in the folder. Raises ``Failed`` for another exit status."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DEPYF_", "TORCH"))}
         done = subprocess.run(
-            [*self.prefix, "sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), *command],
+            command,
+            cwd=self.folder,
             env=kept,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -88,7 +83,7 @@ class Machine:
         return f"{self.folder}/venv/bin/python"
 
     def remove(self) -> None:
-        shutil.rmtree(self.outside, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def build(work: Path) -> Tuple[Path, Path]:
@@ -140,9 +135,9 @@ def check_contents(wheel: Path) -> None:
         raise Failed("the description has links that lead nowhere outside of the repository")
 
 
-def install(version: str, wheel: Path, tree: Optional[Path], work: Path) -> str:
+def install(version: str, wheel: Path, work: Path) -> str:
     """Return the row for the wheel alone on one Python."""
-    machine = Machine(version, tree, work)
+    machine = Machine(version, work)
     try:
         python = machine.make()
         depyf = str(Path(python).parent / "depyf")
@@ -164,10 +159,10 @@ def install(version: str, wheel: Path, tree: Optional[Path], work: Path) -> str:
         machine.remove()
 
 
-def with_torch(pair: str, wheel: Path, tree: Optional[Path], work: Path) -> str:
+def with_torch(pair: str, wheel: Path, work: Path) -> str:
     """Return the row for the wheel with the extra ``torch``."""
     version, torch = pair.split("+")
-    machine = Machine(version, tree, work)
+    machine = Machine(version, work)
     try:
         python = machine.make()
         depyf = str(Path(python).parent / "depyf")
@@ -176,9 +171,9 @@ def with_torch(pair: str, wheel: Path, tree: Optional[Path], work: Path) -> str:
         machine.run(python, "-m", "pip", "install", "-q", f"./{wheel.name}[torch]", f"torch=={torch}", numpy)
         machine.run(python, "-m", "pip", "check")
         machine.run(python, "-c", WHERE)
-        shutil.copy(ROOT / "examples" / "branch.py", machine.outside)
+        shutil.copy(ROOT / "examples" / "branch.py", machine.folder)
         said = machine.run(depyf, "run", "-o", "dump", "branch.py")
-        if "compiled as 3 graphs, 1 graph break" not in said or not (machine.outside / "dump/index.html").exists():
+        if "compiled as 3 graphs, 1 graph break" not in said or not (machine.folder / "dump/index.html").exists():
             raise Failed(f"depyf run branch.py prints\n{said}")
         machine.run(depyf, "report", "dump", "-o", "page.html")
         counts = run_tests(machine, python, TESTS_WITH_TORCH)
@@ -197,7 +192,7 @@ def upgrade(wheel: Path, work: Path) -> str:
         before = machine.run(python, "-m", "pip", "show", "-f", "depyf")
         machine.run(python, "-m", "pip", "install", "-q", "-U", f"./{wheel.name}")
         machine.run(python, "-c", WHERE)
-        site = next((machine.outside / "venv").glob("lib/python3*/site-packages"))
+        site = next((machine.folder / "venv").glob("lib/python3*/site-packages"))
         left = {
             path.relative_to(site).as_posix()
             for path in (site / "depyf").rglob("*")
@@ -229,7 +224,7 @@ def demo(source: Path, work: Path) -> str:
 
 
 def add_wheel(machine: Machine, wheel: Path) -> None:
-    shutil.copy(wheel, machine.outside)
+    shutil.copy(wheel, machine.folder)
 
 
 def version_of(wheel: Path) -> str:
@@ -238,10 +233,10 @@ def version_of(wheel: Path) -> str:
 
 def run_tests(machine: Machine, python: str, tests: Sequence[str]) -> str:
     """Return pytest's last line for tests that see the installed package, and no source tree."""
-    shutil.copytree(ROOT / "tests", machine.outside / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", machine.folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, machine.outside)
-    shutil.copytree(ROOT / "examples", machine.outside / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / name, machine.folder)
+    shutil.copytree(ROOT / "examples", machine.folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     machine.run(python, "-m", "pip", "install", "-q", "pytest>=7.4", "hypothesis>=6.80")
     said = machine.run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
     return said.strip().splitlines()[-1].strip("= ").split(" in ")[0]
@@ -257,7 +252,6 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=", ".join(STEPS))
     parser.add_argument("--python", nargs="+", default=PYTHONS, metavar="3.X")
     parser.add_argument("--torch", nargs="*", default=PAIRS, metavar="3.X+2.Y.Z")
-    parser.add_argument("--tree", type=Path)
     parser.add_argument("--work", type=Path, help="where to build and install (a new temporary folder)")
     parser.add_argument("--keep-dist", type=Path, metavar="DIR", help="copy the source archive and the wheel there")
     options = parser.parse_args()
@@ -278,8 +272,8 @@ def main() -> int:
             options.keep_dist.mkdir(parents=True, exist_ok=True)
             for path in (source, wheel):
                 shutil.copy(path, options.keep_dist)
-        jobs = [("install", lambda each=each: install(each, wheel, options.tree, work)) for each in options.python]
-        jobs += [("torch", lambda each=each: with_torch(each, wheel, options.tree, work)) for each in options.torch]
+        jobs = [("install", lambda each=each: install(each, wheel, work)) for each in options.python]
+        jobs += [("torch", lambda each=each: with_torch(each, wheel, work)) for each in options.torch]
         jobs += [("upgrade", lambda: upgrade(wheel, work)), ("demo", lambda: demo(source, work))]
         for step, job in jobs:
             if step in steps:

