@@ -347,7 +347,7 @@ def test_single_kernels_are_loaded_from_where_inductor_keeps_them(tmp_path: Path
     loaded = []
 
     def backend(module: Any, example: Any) -> Any:
-        loaded.append(PyCodeCache.load_by_key_path("depyf_test_kernel", str(kernel)))
+        loaded.append(PyCodeCache.load_by_key_path(f"depyf_{tmp_path.name}", str(kernel)))
         return module.forward
 
     with depyf.prepare_debug(tmp_path / "dump"):
