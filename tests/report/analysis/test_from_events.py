@@ -744,12 +744,15 @@ def test_innermost_calls_that_pytorch_leaves_out_come_from_other_stacks_of_the_c
     start = event("dynamo_start", meta={"stack": [outer, compiled]})
     whole = [outer, inner, {"filename": dynamo, "line": 1, "name": "_compile"}, {**inner, "line": 7}]
     symbol = event("create_symbol", meta={"symbol": "s0", "val": "4", "vr": "[2, 9]", "stack": whole})
-    trace = "".join(f'  File "{USER}", line {line}, in f\n    x()\n' for line in (9, 8, 3))
+    lines = ((9, "f"), (8, "f"), (3, "forward"))
+    trace = "".join(f'  File "{USER}", line {line}, in {name}\n    x()\n' for line, name in lines)
     broken = event("dynamo_graph_break_reason", payload=f"Reason\nUser code traceback:\n{trace}")
     session = event("depyf_call_site", meta={"stack": [outer, inner]})
     for more in (symbol, broken, session):
         found = build_run([start, more, metrics()], files=Files(read=read))
         assert [line for _, line in found.compilations[0].callers] == [9, 8], more.name
+    found = build_run([start, broken, metrics()])  # as from a log, on a machine without the program's files
+    assert [line for _, line in found.compilations[0].callers] == [9, 8]
     other = event("create_symbol", meta={"symbol": "s0", "val": "4", "vr": "[2, 9]", "stack": whole[1:]})
     found = build_run([start, other, metrics()], files=Files(read=read))
     assert [line for _, line in found.compilations[0].callers] == [9]  # another way led to that

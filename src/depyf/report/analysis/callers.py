@@ -12,6 +12,7 @@ from typing import Dict, Iterator, Mapping, Sequence, Tuple
 from depyf.report.analysis.shapes import LinesOfCode, own_places
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Place, Run
+from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
 
 _STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
@@ -32,7 +33,8 @@ def callers(
         elif event.compile_id and event.name == CALL_SITE and frames:
             complete[event.compile_id] = own_places(frames, names, sources, written)
     found.update(complete)
-    for compile_id, stack in [*_stacks_inside(events, names, sources, written), *_stacks_of_breaks(run, sources)]:
+    others = (find(events, names, sources, written) for find in (_stacks_inside, _stacks_of_breaks))
+    for compile_id, stack in itertools.chain.from_iterable(others):
         known = found.get(compile_id)
         if known is not None and len(stack) > len(known) and stack[: len(known)] == known:
             found[compile_id] = stack
@@ -65,18 +67,21 @@ def _is_of_dynamo(frame: Mapping[str, object]) -> bool:
     return str(frame.get("filename")).replace("\\", "/").endswith(_STARTS_TO_COMPILE)
 
 
-def _stacks_of_breaks(run: Run, sources: Sources) -> Iterator[Tuple[str, Tuple[Place, ...]]]:
+def _stacks_of_breaks(
+    events: Sequence[Event], names: Mapping[object, str], sources: Sources, written: LinesOfCode
+) -> Iterator[Tuple[str, Tuple[Place, ...]]]:
     """Yield the calls before the compiled function in the stacks of its graph breaks."""
-    functions = {each.compile_id: each.function for each in run.compilations}
-    for each in run.breaks:
-        function = functions.get(each.compile_id or "")
-        if each.compile_id and function is not None:
-            one = run.functions[run.root(function)]
-            own = [place for place in each.stack if not sources.is_library(place[0])]
-            lines = range(one.first_line, one.last_line + 1)
-            inside = next((at for at, (source, line) in enumerate(own) if source == one.source and line in lines), None)
-            if inside is not None:
-                yield each.compile_id, tuple(own[:inside])
+    compiled: Dict[str, Tuple[object, object]] = {}
+    for event in events:
+        frames = event.meta.get("stack") if event.name == "dynamo_start" and isinstance(event.meta, Mapping) else None
+        if event.compile_id and isinstance(frames, list) and frames and isinstance(frames[-1], Mapping):
+            [last] = resolve_frames(frames[-1:], names)
+            compiled[event.compile_id] = last.get("filename"), last.get("name")
+        elif event.compile_id and event.name == "dynamo_graph_break_reason":
+            stack = break_report(event).stack
+            inside = (at for at, (path, _, name) in enumerate(stack) if (path, name) == compiled.get(event.compile_id))
+            before = [{"filename": path, "line": line} for path, line, _ in stack[: next(inside, 0)]]
+            yield event.compile_id, own_places(before, {}, sources, written)
 
 
 def call_sites(events: Sequence[Event], sources: Sources) -> Dict[str, Place]:
