@@ -141,6 +141,31 @@ def test_standalone_compile_has_an_id_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.inductor
 @pytest.mark.slow
+@pytest.mark.parametrize("force_recompile", [False, True])
+def test_a_saved_artifact_is_loaded_and_its_kernel_dumped(tmp_path: Path, *, force_recompile: bool) -> None:
+    inductor = pytest.importorskip("torch._inductor")
+    if not hasattr(inductor, "CompiledArtifact"):
+        pytest.skip("this PyTorch has no CompiledArtifact")
+    saved: List[Any] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        saved.append(inductor.standalone_compile(graph, inputs, dynamic_shapes="from_example_inputs"))
+        return saved[0]
+
+    x = torch.ones(4, 4)
+    with torch.no_grad():
+        expected = torch.compile(f, backend=backend)(x)
+        saved[0].save(path=str(tmp_path / "saved"), format="unpacked")
+        with depyf.prepare_debug(str(tmp_path / "dump"), force_recompile=force_recompile):
+            loaded = inductor.CompiledArtifact.load(path=str(tmp_path / "saved"), format="unpacked")
+            assert torch.equal(loaded(x)[0], expected)
+    run = from_json((tmp_path / "dump" / "manifest.json").read_text(encoding="utf-8"))
+    assert not run.compilations
+    assert any(each.kind == "kernels" for each in run.artifacts)
+
+
+@pytest.mark.inductor
+@pytest.mark.slow
 def test_a_dump_after_load_cache_artifacts_is_whole(tmp_path: Path, run_program: Callable[..., str]) -> None:
     if not hasattr(torch.compiler, "save_cache_artifacts"):
         pytest.skip("this PyTorch has no save_cache_artifacts")

@@ -27,8 +27,8 @@ from depyf.torch_trace.stages import Stage  # noqa: E402
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def candidates() -> List[Any]:
-    """What torch finds in a cache with two entries for a key."""
+def candidates(*, by: str = "torch._inductor.compile_fx") -> List[Any]:
+    """What the module ``by`` finds in a cache with an entry for a key."""
     cache = torch_names.find("torch._inductor.codecache", "GuardedCache")
     if cache is None or not hasattr(cache, "iterate_over_candidates"):
         pytest.skip("this PyTorch has no such cache")
@@ -40,13 +40,17 @@ def candidates() -> List[Any]:
 
             return {"data": base64.b64encode(pickle.dumps(key)).decode()}
 
-    return [found[0] for found in cache.iterate_over_candidates(False, Remote(), "depyf_test_key")]
+    of_module: Dict[str, Any] = {"__name__": by}
+    of_module["candidates"] = lambda: cache.iterate_over_candidates(False, Remote(), "depyf_test_key")
+    exec("def look_up():\n    return [found[0] for found in candidates()]", of_module)
+    return list(of_module["look_up"]())
 
 
 def test_force_recompile_finds_nothing_in_caches_until_it_is_left(tmp_path: Path) -> None:
     assert candidates() == ["depyf_test_key"]
     with depyf.prepare_debug(tmp_path / "a", force_recompile=True):
         assert candidates() == []
+        assert candidates(by="torch._inductor.standalone_compile") == ["depyf_test_key"]  # nothing would compile it
         with depyf.prepare_debug(tmp_path / "b", force_recompile=True):
             assert candidates() == []
     assert candidates() == ["depyf_test_key"]

@@ -1,7 +1,8 @@
 """Store the stages that torch does not report when its caches are warm beside those caches, and report them again. A
 compiled graph from a cache has skipped the passes before it, so the trace lacks their graphs. The events of a miss are
 stored under its key, and a later hit on that key reports them again. A hit without stored events (the cache was filled
-without depyf) is turned into a miss: the graph is compiled again, and the dump is complete. A hit of AOTAutograd's
+without depyf) is turned into a miss: the graph is compiled again, and the dump is complete; but not where a saved graph
+is loaded by its key, and nothing would compile it. A hit of AOTAutograd's
 cache asks Inductor's for the graphs, and counts when that has them. With ``force_recompile`` every look-up is a miss.
 Torch's other caches (autotuning, shared libraries) lose no stage.
 """
@@ -15,7 +16,7 @@ from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.asynchronous import synchronous
 from depyf.dynamo.capture.session import Receivers, Session
-from depyf.dynamo.hooks import private_names, torch_settings
+from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
@@ -87,20 +88,19 @@ class WarmCaches:
             sessions = self._receivers()
             if not sessions or not isinstance(key, str):
                 yield from candidates
-            elif any(session.force_recompile for session in sessions):
+                return
+            notes = None if any(session.force_recompile for session in sessions) else self._read(key)
+            if notes is None and frames.inductor_compiles():
                 self._forced(key, candidates)
                 self._miss(key)
             else:
-                yield from self._candidates_with_notes(key, candidates, held=_asks_inductor(cls))
+                yield from self._candidates_with_notes(key, candidates, notes or [], held=_asks_inductor(cls))
 
         return replace_attribute(cache, "iterate_over_candidates", classmethod(iterate_over_candidates))
 
-    def _candidates_with_notes(self, key: str, candidates: Iterator[object], *, held: bool) -> Iterator[object]:
-        notes = self._read(key)
-        if notes is None:
-            self._forced(key, candidates)
-            self._miss(key)
-            return
+    def _candidates_with_notes(
+        self, key: str, candidates: Iterator[object], notes: List[Note], *, held: bool
+    ) -> Iterator[object]:
         for candidate in candidates:
             try:
                 yield candidate

@@ -90,3 +90,15 @@ def name_of_captured() -> Optional[str]:
             return "_".join(name.split("_")[:5])
         caller = caller.f_back
     return None
+
+
+def inductor_compiles() -> bool:
+    """Return whether Inductor's compiler is among the callers: it compiles what it does not find in a cache. What loads
+    a saved graph by its key (``CompiledArtifact.load``) fails then.
+    """
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        if caller.f_globals.get("__name__") == private_names.COMPILE_FX.module:
+            return True
+        caller = caller.f_back
+    return False
