@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Tuple
@@ -12,6 +13,9 @@ from depyf.answers.consoles import in_console
 from depyf.answers.happening import counted
 
 _PYTHON = "python"
+
+_TRACING = re.compile(r"^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b", re.MULTILINE)
+"""The error where Dynamo can't trace a graph that it has written itself; the script has run it eagerly before."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,16 @@ def _lines(answer: Extracted) -> Iterator[str]:
         else:
             yield "  checked in a process of its own: it does NOT run correctly by itself"
             yield from (f"    {line}" for line in answer.output.splitlines()[-12:])
-            yield f"  {answer.bisected or f'which part of the compiler does it: {answer.bisect_command}'}"
-            yield f"  a smaller graph, where it fails to compile: {answer.minify_command}"
+            yield from _next_steps(answer)
     for note in answer.notes:
         yield f"  note: {note}"
+
+
+def _next_steps(answer: Extracted) -> Iterator[str]:
+    """Yield what PyTorch has for a script that fails."""
+    if _TRACING.search(answer.output) is not None:
+        yield "  Dynamo of this PyTorch can't trace a graph again that it has written: no backend has got it"
+        yield f"  eagerly it runs: {_PYTHON} {shlex.quote(answer.path)} --backend none"
+        return
+    yield f"  {answer.bisected or f'which part of the compiler does it: {answer.bisect_command}'}"
+    yield f"  a smaller graph, where it fails to compile: {answer.minify_command}"

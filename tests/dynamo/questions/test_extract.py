@@ -322,6 +322,20 @@ def test_where_a_script_fails_the_answer_hands_over_to_the_tools_of_pytorch() ->
     assert "TORCHDYNAMO_REPRO_AFTER=aot TORCHDYNAMO_REPRO_LEVEL=2 python 'a b.py'" in failed
 
 
+def test_of_a_graph_that_dynamo_can_not_trace_again_the_answer_says_so_and_names_no_tool() -> None:
+    from depyf.answers.extracted import Extracted
+
+    # What PyTorch 2.13 prints for flex_attention, whose operator in a graph has two more arguments than Dynamo takes.
+    output = (
+        "in _call_function\n    (\ntorch._dynamo.exc.InternalTorchDynamoError: ValueError: too many values to unpack\n"
+    )
+    failed = str(Extracted("g", "a b.py", runs=False, output=output))
+    assert "can't trace a graph again" in failed
+    assert "python 'a b.py' --backend none" in failed
+    assert "compiler_bisector" not in failed
+    assert "TORCHDYNAMO_REPRO" not in failed
+
+
 def test_bisect_is_handed_a_script_that_fails_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
