@@ -369,3 +369,13 @@ def test_local_variables_that_nothing_uses_any_more_are_there_if_asked_for() -> 
     assert set(function.__code__.co_varnames) <= set(code.co_varnames)
     assert code.co_cellvars == function.__code__.co_cellvars
     assert "unused" not in compile_like(source, function.__code__, "<test>").co_varnames
+
+
+@pytest.mark.parametrize("used", ["list(k for i in x)", "k(x)", "(lambda: k)"])
+def test_a_local_variable_that_nothing_uses_takes_no_name_of_a_global(used: str) -> None:
+    """Since 3.12 the variable of a comprehension is one of the function, although ``k`` outside of it is global."""
+    text = f"def function(x):\n    return {used}\n"
+    original = code_of(f"{text}    [k for k in x]\n", "function")
+    code = compile_like(source_of(text), original, "<test>", all_locals=True)
+    assert code.co_cellvars == original.co_cellvars
+    assert compare(original, code).proved

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import inspect
 from types import CodeType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, TypeVar
 
 from depyf.asynchronous import synchronous
-from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, version_of
+from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, nested_codes, version_of
 from depyf.bytecode.nesting import names_of
 from depyf.errors import DecompilationError
+from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, flags_of, in_mode, is_module
+from depyf.normal.ops import Op
 from depyf.quick_dataclass import dataclass
 from depyf.source.compiling.cell_order import RESPELLED, respell, sorted_spellings
 from depyf.source.compiling.placeholders import StandIns
@@ -72,6 +74,12 @@ def _with_locals(code: CodeType, names: Sequence[str]) -> CodeType:
     if not lost:
         return code
     return code.replace(co_nlocals=code.co_nlocals + len(lost), co_varnames=(*code.co_varnames, *lost))
+
+
+def _loaded_by_name(code: CodeType) -> Set[str]:
+    """Return the names that ``code`` or code in it looks up in a namespace: a local variable would take their place."""
+    loads = [instr.arg for each in nested_codes(code) for instr in lower(each).ops if instr.op is Op.LOAD]
+    return {name for kind, name in loads if kind in ("global", "name")}
 
 
 def _out_of_order(code: CodeType, reference: Code) -> bool:
@@ -136,6 +144,9 @@ class _Job:
         # Code made by hand may have a local variable with the name of a free one; source can't, and no code uses it.
         known = {*code.co_varnames, *reference.co_freevars}
         unused = [name for name in reference.co_varnames if name not in known] if all_locals else []
+        if unused:  # those of a comprehension without bytecode (3.12) may have the names of globals
+            loaded = _loaded_by_name(code)
+            unused = [name for name in unused if name not in loaded]
         if missing or unused:
             code = self._dug(self._scaffold(target, missing, unused), own)
         if _out_of_order(code, reference):
