@@ -24,6 +24,11 @@ AUTHORS_TEXT = {
             b[::f, a or d], k = a
             q, (r, *s[a or b]) = x[a and d] = b
     """,
+    "a slice of a constant": """
+        def program(a):
+            a[1j[:]] = 1[::a], 2[1:4, 3]
+            return None[1:2]
+    """,
     "groups of keyword arguments": """
         def program(k):
             f(1, sep='', **k, end='', **{'file': None})

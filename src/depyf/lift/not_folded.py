@@ -32,6 +32,7 @@ def not_folded(value: ast.Constant, operation: Callable[[ast.expr], ast.expr]) -
 
 def item_of(base: ast.expr, key: ast.expr) -> ast.expr:
     """Return ``base[key]`` as the parser makes it, for ``not_folded``: before 3.9 the key is in a node of its own."""
+    key = build.subscript(base, key, ast.Load()).slice
     subscript, parts = parse("base[key]", mode="eval").body, {"base": base, "key": key}
     for node in list(ast.walk(subscript)):
         for field, child in ast.iter_fields(node):
