@@ -8,7 +8,7 @@ a value that is no bool. The normal form would then differ from what the interpr
 from __future__ import annotations
 
 import inspect
-from typing import AbstractSet, Dict, FrozenSet, List, Set
+from typing import AbstractSet, Dict, FrozenSet, List, Set, Tuple
 
 from depyf.bytecode.code import Code, fast_slots, version_of
 from depyf.bytecode.instructions import Decoded, Instruction
@@ -34,8 +34,9 @@ _FORMATS = (["LOAD_FAST", "LOAD_SMALL_INT"], ["LOAD_FAST_BORROW", "LOAD_SMALL_IN
 _STOP_ITERATION = "STOPITERATION_ERROR"
 
 
-def check_conventions(decoded: Decoded) -> None:
-    """Raise ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would."""
+def check_conventions(decoded: Decoded) -> Tuple[int, ...]:
+    """Raise ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would. Return the
+    offsets of the tests that may let a StopIteration out of a generator."""
     opcodes = decoded.table.opcodes
     names = decoded.names
     if "RETURN_GENERATOR" in opcodes:
@@ -43,15 +44,17 @@ def check_conventions(decoded: Decoded) -> None:
     elif "MAKE_FUNCTION" in names:
         _check_names_of_functions(decoded)
     if "KW_NAMES" not in names and "END_FOR" not in opcodes and "TO_BOOL" not in opcodes:
-        return
+        return ()
+    left_out: Tuple[int, ...] = ()
     targets = frozenset(_targets(decoded))
     if "KW_NAMES" in names:
         _check_keyword_names(decoded, targets)
     if "END_FOR" in opcodes:
         _check_ends_of_loops(decoded, targets)
-        _check_stop_iteration(decoded)
+        left_out = _check_stop_iteration(decoded)
     if "TO_BOOL" in opcodes:
         _check_truths(decoded, targets)
+    return left_out
 
 
 def _targets(decoded: Decoded) -> List[int]:
@@ -181,9 +184,9 @@ def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
             raise ValueError(f"{code.co_name}: the END_FOR is an exception handler at offset {entry.target}")
 
 
-def _check_stop_iteration(decoded: Decoded) -> None:
+def _check_stop_iteration(decoded: Decoded) -> Tuple[int, ...]:
     """Check that generators, and only they, are covered by a handler that turns a StopIteration that would leave them
-    into a RuntimeError (3.12 and later)."""
+    into a RuntimeError (3.12 and later). Return the offsets of the tests that the compiler leaves out."""
     code, table = decoded.code, decoded.table
     handlers = {
         instruction.offset
@@ -196,15 +199,15 @@ def _check_stop_iteration(decoded: Decoded) -> None:
             raise ValueError(
                 f"{code.co_name}: a function that is not a generator turns a StopIteration into another error"
             )
-        return
+        return ()
     if code.co_name == "<lambda>" and not handlers:
-        return  # the compiler of 3.15 leaves it out in lambdas
+        return ()  # the compiler of 3.15 leaves it out in lambdas
     if not code.co_flags & inspect.CO_OPTIMIZED:  # and the compilers of all versions in modules that await
         if handlers:
             raise ValueError(f"{code.co_name}: a module turns a StopIteration into another error")
-        return
+        return ()
     started = False
-    guarded = _guarded(decoded)
+    guarded, left_out = _guarded(decoded), []
     for index, instruction in enumerate(decoded.instructions):
         if not started:
             started = decoded.instructions[index - 1].name == "RETURN_GENERATOR"
@@ -213,7 +216,24 @@ def _check_stop_iteration(decoded: Decoded) -> None:
             continue
         if instruction.name not in _NEVER_RAISE and not _silent_test(decoded, instruction):
             if instruction.offset not in guarded:
-                raise _refused(code, instruction, "may let a StopIteration out of a generator")
+                if not _is_threaded_test(decoded, index):
+                    raise _refused(code, instruction, "may let a StopIteration out of a generator")
+                left_out.append(decoded.instructions[index - 1].offset)
+    return tuple(left_out)
+
+
+def _is_threaded_test(decoded: Decoded, index: int) -> bool:
+    """Return whether the instruction at ``index`` is the test of an operand of ``and`` or ``or`` that is in no handler
+    although the code around it is. Since 3.14 one instruction is made three at the end, and that whose jump was led on
+    to a further target, as in ``a and (b or c) or d``, is in no handler by then."""
+    around = decoded.instructions[index - 1 : index + 2]
+    names = [instruction.name for instruction in around]
+    is_operand = names[:2] == ["COPY", "TO_BOOL"] and around[0].arg == 1 and names[-1] in _TRUTH_TESTS
+    return is_operand and version_of(decoded.code) >= _JUMPS_ON_OPERANDS
+
+
+_JUMPS_ON_OPERANDS = (3, 14)
+"""Since then the compiler has one instruction for ``COPY; TO_BOOL; POP_JUMP_IF`` until all others are made."""
 
 
 def _guarded(decoded: Decoded) -> Set[int]:

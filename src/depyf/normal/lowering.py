@@ -37,7 +37,7 @@ def lower(code: Code) -> NormalCode:
             threads_operands=dialect.threads_operands,
         )
     decoded = decode(code)
-    check_conventions(decoded)
+    open_tests = check_conventions(decoded)
     dialect = dialect_of(decoded.version)
     lowering = _draft(decoded, dialect)
     drafts = lowering.drafts
@@ -52,6 +52,7 @@ def lower(code: Code) -> NormalCode:
         tuple(lowering.idle),
         dialect.threads_tests,
         dialect.threads_operands,
+        open_tests,
     )
     depths = checked_depths(normal)  # raises where the stack is used as no compiler would
     if -1 not in depths:

@@ -306,8 +306,8 @@ class NormalCode:
     compiler emits the test of a ``while`` loop at its top and at its bottom. ``forgets_behind_jumps``: a jump out of
     ``except E as name`` pops the exception before it deletes the name, and the end of the clause after that.
     ``threads_tests``: a test of a value skips the next test of the same value; ``threads_operands``: if it is in an
-    operand that the next one tests. ``idle``: the locations of instructions
-    without effect, such as ``pass``.
+    operand that the next one tests. ``idle``: the locations of instructions without effect, such as ``pass``.
+    ``open_tests``: the offsets of tests that may let a StopIteration out of a generator (3.14).
     """
 
     code: Code
@@ -317,6 +317,7 @@ class NormalCode:
     idle: Tuple[Span, ...] = ()
     threads_tests: bool = False
     threads_operands: bool = False
+    open_tests: Tuple[int, ...] = ()
 
     @cached_property
     def kinds(self) -> FrozenSet[Op]:
@@ -341,10 +342,8 @@ class NormalCode:
 
 def is_silent(instr: Instr) -> bool:
     """Return whether ``instr`` can neither raise nor run observable code."""
-    if instr.op in SILENT:
-        return True
     if instr.op is Op.STORE:
         return instr.arg[0] in ("fast", "deref", "cell")
     if instr.op is Op.BRANCH:
         return instr.arg in ("none", "not none")
-    return instr.op is Op.BUILD and instr.arg[0] in ("tuple", "list", "slice")
+    return instr.op in SILENT or (instr.op is Op.BUILD and instr.arg[0] in ("tuple", "list", "slice"))
