@@ -95,7 +95,7 @@ def test_how_often_guards_failed_is_not_said_of_one_group_of_them() -> None:
 
 def test_a_dynamic_size_has_the_words_of_a_guard_that_failed() -> None:
     one = Compilation("0/0", 0, dynamic=("s7: L['x'].size()[1]", "s8: L['n']"))
-    assert Conditions(Run(compilations=(one,))).of(one) == ["size of x in dimension 1: dynamic (s7)", "n: dynamic (s8)"]
+    assert Conditions(Run(compilations=(one,))).of(one) == ["dynamic: size of x in dimension 1 (s7)", "dynamic: n (s8)"]
 
 
 def test_a_function_that_the_line_of_a_break_calls_is_named_and_linked() -> None:

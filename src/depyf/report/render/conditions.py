@@ -48,6 +48,7 @@ class Conditions:
 
 
 def _symbol(text: str) -> str:
-    """Return a symbol of a dynamic shape: ``s77: L['x'].size()[0]`` is ``size of x in dimension 0: dynamic (s77)``."""
+    """Return a symbol of a dynamic shape: ``s77: L['x'].size()[0]`` is ``dynamic: size of x in dimension 0 (s77)``, so
+    that what is cut in a narrow box is its symbol."""
     name, _, source = text.partition(": ")
-    return f"{in_words(source)}: dynamic ({name})" if source else text
+    return f"dynamic: {in_words(source)} ({name})" if source else text
