@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 
 import pytest
 
@@ -67,3 +68,15 @@ def test_a_path_that_nobody_knows_is_looked_for_once(monkeypatch: pytest.MonkeyP
     assert asked == ["net.py"]
     sources.full("/home/me/net.py")
     assert sources.full("net.py") == "/home/me/net.py"
+
+
+@pytest.mark.parametrize("shown", ["a.py", "me/a.py", "home/me/a.py", "ome/me/a.py"])
+def test_a_file_is_known_by_whatever_pytorch_leaves_of_its_name(shown: str) -> None:
+    """Of a file that has only the root in common with PyTorch it takes away the root and one character more."""
+    sources = Sources(lambda path: None, ["/home/me/a.py"])
+    assert sources.full(shown) == os.path.normpath("/home/me/a.py")
+
+
+@pytest.mark.parametrize("shown", ["e/a.py", "me/me/a.py", "/home/you/a.py"])
+def test_a_part_of_a_name_is_no_other_file(shown: str) -> None:
+    assert Sources(lambda path: None, ["/home/me/a.py"]).full(shown) == os.path.normpath(shown)

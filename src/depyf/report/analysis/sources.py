@@ -151,10 +151,13 @@ class Sources:
         beside = _normal(os.path.join(self._directory, path)) if self._directory else ""
         if beside and (beside in self._known.get(_last_part(beside), ()) or os.path.exists(beside)):
             return beside
-        ending = "/" + path.replace(os.sep, "/")
-        last = _last_part(path)
-        known = (*self._numbered.get(last, ()), *self._known.get(last, ()))
-        return next((each for each in known if each.replace(os.sep, "/").endswith(ending)), path)
+        last, shown = _last_part(path), path.replace(os.sep, "/")
+        known: Sequence[str] = (*self._numbered.get(last, ()), *self._known.get(last, ()))
+        for each in known:
+            whole = each.replace(os.sep, "/")
+            if whole.endswith("/" + shown) or _without_root(whole) == shown:
+                return each
+        return path
 
     def _learn(self, path: str) -> None:
         self.learned += 1
@@ -163,6 +166,12 @@ class Sources:
 
 def _last_part(path: str) -> str:
     return path.replace(os.sep, "/").rpartition("/")[2]
+
+
+def _without_root(path: str) -> str:
+    """Return what PyTorch's guards call a file that has only the root in common with PyTorch: ``shorten_filename`` of
+    ``torch.utils._traceback`` takes one more character away, ``ome/me`` is left of ``/home/me``."""
+    return os.path.splitdrive(path)[1][2:]
 
 
 def _is_whole(path: str) -> bool:
