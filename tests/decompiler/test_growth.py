@@ -43,6 +43,7 @@ SHAPES = [
     ("while, breaks and continues", 90),
     ("conditional expression, chain", 25),
     ("while, long and", 12),
+    ("and chain, value", 120),
     ("finally with returns", 50),
     ("finally nested", 10),
     ("match, constants", 12),

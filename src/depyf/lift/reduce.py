@@ -121,7 +121,7 @@ class Reducer:
         if id(term.test) in self.by_jumps:
             self.by_jumps[id(test)] = test
         if second.keep:
-            test = self._operand(test)
+            test = self._last_operand(test) if term.keep else self._operand(test)
         whole = build.both(operator, test, second.test)
         self.by_jumps[id(whole)] = whole
         joined = Condition(
@@ -147,6 +147,13 @@ class Reducer:
             return ast.BoolOp(inner.op, [self._operand(value) for value in inner.values])
         opposite: ast.boolop = ast.And() if isinstance(inner.op, ast.Or) else ast.Or()
         return ast.BoolOp(opposite, [self._operand(build.negate(value)) for value in inner.values])
+
+    def _last_operand(self, test: ast.expr) -> ast.expr:
+        """Return ``_operand`` of a test that is kept itself: all of its operands but the last one are made by now."""
+        if type(test) is not ast.BoolOp or id(test) not in self.by_jumps:
+            return self._operand(test)
+        test.values[-1] = self._operand(test.values[-1])
+        return test
 
     def _after_test(self, before: Node, node: Node) -> Optional[Node]:
         """Reduce ``b if a and False else c``, a test of ``a`` that always leads to ``c``, to ``(False if a else False)
