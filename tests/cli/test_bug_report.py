@@ -31,7 +31,7 @@ from depyf.report.model.run import (
     Source,
 )
 from depyf.report.render.bug_report import Machine, NotScrubbedError
-from depyf.report.render.scrubbing import Scrubber, without_literals, without_values
+from depyf.report.render.scrubbing import Scrubber, without_literals, without_literals_of_line, without_values
 
 HOME, USER, HOST, TOKEN = "/home/alicia", "alicia", "gpubox17.corp.example", "hf_abcdefgh12345"
 SECRETS = (
@@ -226,11 +226,33 @@ def test_words_of_every_report_do_not_stop_it(
         ("no python 'x' # y\n", "no python '…' \n"),
         ("no python 'x#' # y\n", "no python '…' \n"),
         ('if f("""x\n', "if f('…'\n"),
+        ("no python '''x\ny''' 'z'\n", "no python '…'\n '…'\n"),
+        ("x = 1\n\f\ny = 'a'  # b \x1c\x85\nz = 'c\u2028d'\n", "x = 1\n\f\ny = '…'  # …\nz = '…'\n"),
         ("", ""),
     ],
 )
 def test_literals_are_hidden_and_lines_stay(source: str, hidden: str) -> None:
     assert without_literals(source) == hidden
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("x = f(", "x = f("),
+        (").sum()  # a", ").sum()  "),
+        ("h['k'], 'secret')", "h['k'], '…')"),
+        ("elif x.sum() > 0:", "elif x.sum() > 0:"),
+        ("except E as e:", "except E as e:"),
+        ("@torch.compile", "@torch.compile"),
+        ("x = a + \\", "x = a + \\"),
+        ("x = f'secret {x.sin()}'", "x = '…'"),
+        ("my secret {(y := x.sin()) is None}", "…"),  # of a text that goes over several lines
+        ("secret''') + x", "…"),
+        ("x = '''secret", "…"),
+    ],
+)
+def test_a_line_that_may_be_a_part_of_a_text_is_hidden(line: str, shown: str) -> None:
+    assert without_literals_of_line(line) == shown
 
 
 @pytest.mark.parametrize(

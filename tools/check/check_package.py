@@ -184,7 +184,7 @@ def with_torch(pair: str, wheel: Path, work: Path) -> str:
 
 def upgrade(wheel: Path, work: Path) -> str:
     """Return what ``pip install -U`` over the old release leaves: the files of the wheel, and none of the old ones."""
-    machine = Machine("3.11", None, work)
+    machine = Machine("3.11", work)
     try:
         python = machine.make()
         add_wheel(machine, wheel)

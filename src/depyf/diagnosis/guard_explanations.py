@@ -250,7 +250,7 @@ def _value(cause: GuardCause) -> Row:
 
 def _length(guard: Guard) -> GuardExplanation:
     (before, now), name = _values(guard), guard.subject
-    has = "is empty" if now == "0" else f"has {now or 'another number of'} items"
+    has = "is empty" if now == "0" else f"has {items(now or 'another number of')}"
     now = "empty" if now == "0" else now  # as the guard of an empty one has it
     return GuardExplanation(name, f"{name} {has}, and was compiled for {before}", before, now, cause=GuardCause.LENGTH)
 

@@ -136,5 +136,6 @@ def resolve_frames(frames: Any, names: Mapping[object, str]) -> List[Dict[str, A
     resolved = []
     for frame in frames or []:
         filename = frame.get("filename")
-        resolved.append({**frame, "filename": names.get(filename, filename)})
+        known = isinstance(filename, (str, int))  # anything else is a stranger's
+        resolved.append({**frame, "filename": names.get(filename, filename) if known else str(filename)})
     return resolved

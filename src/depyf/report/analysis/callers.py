@@ -42,9 +42,9 @@ def callers(
 
 
 def _lines_of_transformed(run: Run) -> LinesOfCode:
-    """Return the user's line of each line of transformed code that is one of theirs, by file."""
+    """Return the lines of transformed code that come from one line of the user's, by file."""
     return {
-        each.path: {link.first: link.places[0] for link in each.links if len(link.places) == 1}
+        each.path: [link for link in each.links if len(link.places) == 1]
         for each in run.artifacts
         if each.kind == "transformed" and each.path is not None
     }

@@ -8,7 +8,7 @@ from depyf.diagnosis.guard_sources import as_written
 from depyf.file_names import is_dumped_code
 from depyf.own_package import is_own, without_launcher
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Place, ShapeEvent, ShapeEventKind
+from depyf.report.model.run import Link, Place, ShapeEvent, ShapeEventKind
 from depyf.torch_trace.events import Event, resolve_frames
 from depyf.user_code import is_library
 
@@ -67,8 +67,8 @@ def _text(kind: ShapeEventKind, meta: Mapping[str, object]) -> str:
     return str(meta.get("expr"))
 
 
-LinesOfCode = Mapping[str, Mapping[int, Place]]
-"""The user's lines that lines of transformed code stand for, by file name."""
+LinesOfCode = Mapping[str, Sequence[Link]]
+"""Lines of transformed code with the one line of the user's that they stand for, by file name."""
 
 _NO_LINES: LinesOfCode = {}
 
@@ -83,7 +83,8 @@ def own_places(
         name = path.replace("\\", "/").rpartition("/")[2]
         place = None
         if isinstance(line, int) and is_dumped_code(name):
-            place = transformed.get(name, {}).get(line)
+            links = transformed.get(name, ())
+            place = next((link.places[0] for link in links if link.first <= line <= link.last), None)
         elif isinstance(line, int) and not is_library(path):
             place = sources.place(path, line)
         if place is not None:

@@ -17,7 +17,15 @@ from depyf.report.read.own_files import MARKDOWN_MARK
 from depyf.report.read.reading import Loaded
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
-from depyf.report.render.scrubbing import HIDDEN, everywhere, scrubber_for, texts_in, without_literals, without_values
+from depyf.report.render.scrubbing import (
+    HIDDEN,
+    everywhere,
+    scrubber_for,
+    texts_in,
+    without_literals,
+    without_literals_of_line,
+    without_values,
+)
 
 _PACKAGES = re_compile(r"^(.*[/\\](?:site|dist)-packages)[/\\]")
 _STANDARD = re_compile(r"^(.*[/\\]lib[/\\]python\d\.\d+)[/\\]")
@@ -164,13 +172,13 @@ def _quoting_nothing(parts: Sequence[Part], *names: str) -> Tuple[Part, ...]:
 
 
 def _artifact(artifact: Artifact) -> Artifact:
-    """Return the artifact without literals if it has the program's code or values; kernels and wrappers stay."""
+    """Return the artifact without literals if it has the program's code or values; PyTorch's own code stays."""
     text = artifact.content
-    if text is None or artifact.kind in ("kernels", "wrapper", "passes"):
+    if text is None:
         return artifact
     if artifact.kind in ("transformed", "full_code"):
         return replace(artifact, text=without_literals(text))
-    if artifact.kind == "graph":
+    if artifact.kind in ("graph", "kernels", "wrapper", "passes"):
         return replace(artifact, text=_graph(text))
     return replace(artifact, text=without_values(text))
 
@@ -179,8 +187,8 @@ _QUOTED_LINE = re_compile(r"(, code: )(.*)$", re.MULTILINE)
 
 
 def _graph(text: str) -> str:
-    """Return a graph, or a script of one, which has to run; the lines of the program that it quotes lose literals."""
-    return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals(match.group(2)), text)
+    """Return code that PyTorch has made, which has to run; the lines of the program that it quotes lose literals."""
+    return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals_of_line(match.group(2)), text)
 
 
 def _command(command: Sequence[str]) -> Tuple[str, ...]:

@@ -26,6 +26,7 @@ _SECRET = re_compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN
 _TEXT_VALUE = re_compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
 _OPEN_END = re_compile(r"^((?:[^'\"#]|'[^']*'|\"[^\"]*\")*).*$")
 """A comment, or a text that goes on in the next line, behind the rest of the line."""
+_LONG_TEXT = re_compile(r"(\"\"\"|\'\'\').*?(?:\1|\Z)", re.DOTALL)
 _SUBSCRIPT = re_compile(r"[\w\])]\[\Z")
 _DICT_KEY = re_compile(r"[{,] ?\Z")
 _FLOAT = re_compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
@@ -152,9 +153,10 @@ def without_literals(source: str) -> str:
     """
     try:
         spans = _literals(source)
-    except synchronous(SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError):
-        return "\n".join(_OPEN_END.sub(r"\1", without_values(line)) for line in source.split("\n"))
-    lines = source.splitlines(keepends=True)
+    except synchronous(*_UNREADABLE):
+        outside = _LONG_TEXT.sub(lambda match: f"'{HIDDEN}'" + "\n" * match.group().count("\n"), source)
+        return "\n".join(_OPEN_END.sub(r"\1", without_values(line)) for line in outside.split("\n"))
+    lines = list(io.StringIO(source))  # as the tokens count them: a form feed ends none
     for (first, start), (last, end), hidden in reversed(spans):
         ending = "\n" * (last - first)
         lines[first - 1 : last] = _split(lines[first - 1][:start] + hidden + lines[last - 1][end:], ending)
@@ -166,6 +168,46 @@ def _split(line: str, ending: str) -> List[str]:
     body = line[:-1] if line.endswith("\n") else line
     return [*([body + "\n"] if line.endswith("\n") or ending else [body]), *ending]
 
+
+def without_literals_of_line(line: str) -> str:
+    """Return a single line of a program without its literals; nothing of it where it may be a part of a text."""
+    return without_literals(line) if any(map(_is_python, _completed(line))) else HIDDEN
+
+
+def _is_python(text: str) -> bool:
+    try:
+        parse(text)
+    except synchronous(*_UNREADABLE):
+        return False
+    return True
+
+
+def _completed(line: str) -> Iterator[str]:
+    """Yield the line with what a statement of several lines may have before and after it."""
+    opened, missing = _brackets(line)
+    whole = opened + line.strip().rstrip("\\") + missing
+    for before in ("", "if x: pass\n", "try: pass\n"):
+        for after in ("", " x", " pass", "\ndef x(): pass"):
+            yield f"{before}{whole.lstrip() if before or after else whole}{after}"
+
+
+def _brackets(line: str) -> Tuple[str, str]:
+    """Return the brackets that close in a line without being opened there, and those that its open ones lack."""
+    before, open_ = "", ""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(line).readline):
+            if token.type == tokenize.OP and token.string in _CLOSING:
+                open_ += _CLOSING[token.string]
+            elif token.type == tokenize.OP and token.string in _OPENING:
+                before, open_ = (before, open_[:-1]) if open_ else (_OPENING[token.string] + before, open_)
+    except synchronous(*_UNREADABLE):
+        pass  # the statement goes on in the next line
+    return before, open_[::-1]
+
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_OPENING = {close: open_ for open_, close in _CLOSING.items()}
+_UNREADABLE = (SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError)
 
 _Span = Tuple[Tuple[int, int], Tuple[int, int], str]
 
