@@ -118,6 +118,33 @@ def raises_in_a_branch(items, a, b, c):
             raise c(item)
         if b(a):
             c(b)
+
+def a_loop_test_that_its_body_on_its_line_begins_with(a, b):
+    while a(b or 1): b = b or 1
+
+def a_loop_on_a_line_that_ends_in_its_test(a, b, c):
+    a()
+    while a(b or 1): b = b or 2; c = 1
+"""
+if sys.version_info < (3, 14):  # from then on a test has no copy, and ``while a: if not b: break`` is the same
+    BY_LINES += """
+def and_in_the_test_of_a_loop_in_a_loop(a, b, c):
+    for item in a:
+        b = item
+        while b and c:
+            a(c)
+
+def and_in_the_test_of_an_empty_loop_in_a_loop(a, b, c):
+    for item in a:
+        b = item
+        while not (b or c) or a.b: pass
+        while b and c: pass
+
+def break_in_a_loop_in_a_loop(a, b, c):
+    for item in a:
+        while b:
+            if not c:
+                break
 """
 
 BY_COLUMNS = """

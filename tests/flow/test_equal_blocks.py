@@ -110,6 +110,22 @@ def test_what_only_looks_like_the_test_of_the_loop_stays(other: str) -> None:
     assert loop_tests_joined(other) == shown(flow(other))
 
 
+def test_a_loop_whose_body_begins_with_the_end_of_its_test_is_not_cut_there() -> None:
+    """``while f(a or b): a = a or b`` on one line: ``a`` in the test is an operand of the call."""
+    text = """
+        top 1:   LOAD f; LOAD a; COPY 1; true -> call, b
+        b 1:     POP; LOAD b; -> call
+        call 1:  CALL 1; false -> out, body
+        body 1:  LOAD a; COPY 1; true -> store, c
+        c 1:     POP; LOAD b; -> store
+        store 1: STORE a; f(); true -> body, out
+        out:     CONST None; RETURN
+    """
+    graph = flow(text)
+    assert not split_loop_tests(graph)
+    assert shown(graph) == shown(flow(text))
+
+
 def test_a_joined_test_is_known_as_a_copy() -> None:
     graph = flow(WHILE)
     split_loop_tests(graph)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from small_nodes import lifts, nodes
+from small_graphs import flow
+from small_nodes import lifts, nodes, shown
+
+from depyf.lift.lifter import lift
 
 AND = "a: LOAD a; COPY 1; false -> e, b\nb: POP; LOAD b; -> e\ne: RETURN"
 CHOICE = "a: LOAD a; false -> n, y\ny: LOAD x; -> e\nn: LOAD z; -> e\ne: RETURN"
@@ -71,6 +74,15 @@ ARMS = (
 )
 def test_tests_that_lead_to_the_same_places_are_one(text: str, expected: str) -> None:
     assert lifts(text) == nodes(f"a: if {expected} -> y, n\ny: return f()\nn: return g()")
+
+
+def test_a_test_that_jumps_to_the_next_one_is_joined_if_both_have_copies() -> None:
+    """In a loop, ``while a and b`` goes back to the start where a test fails; so does ``if not a: continue``."""
+    text = "a: LOAD a; true -> b, n\nb: LOAD b; false -> n, y\ny: f(); RETURN\nn: g(); POP; -> a"
+    graph = flow(text)
+    assert shown(lift(graph)) == nodes("a: if not a -> n, b\nb: if b -> y, n\ny: return f()\nn: g(); -> a")
+    graph.copied_tests.update([0, 1])
+    assert shown(lift(graph)) == nodes("a: if a and b -> y, n\ny: return f()\nn: g(); -> a")
 
 
 def test_what_does_something_in_an_arm_stays_a_branch() -> None:

@@ -81,10 +81,12 @@ def _goes_on(before: Block, block: Block) -> bool:
 
 def leaves_operand(block: Block) -> bool:
     """Return whether ``block`` ends by pushing a value that its successor pops."""
-    if not isinstance(block.term, Jump) or not block.ops:
-        return False
-    last = block.ops[-1]
-    return effect(last.op, last.arg)[1] > 0
+    return isinstance(block.term, Jump) and bool(block.ops) and pushes(block.ops[-1])
+
+
+def pushes(instr: Instr) -> bool:
+    """Return whether ``instr`` leaves a value on the stack."""
+    return effect(instr.op, instr.arg)[1] > 0
 
 
 def stands_alone(ops: List[Instr]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from depyf.flow.arms import stands_alone
+from depyf.flow.arms import pushes, stands_alone
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
 from depyf.flow.order import order_blocks
 from depyf.normal.ops import Instr, Op
@@ -47,7 +47,8 @@ def _cut_before_empty_loops(graph: FlowGraph, by_line: Dict[object, List[Block]]
 
 
 def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
-    """Cut ``block`` before the longest self-contained run of operations that ``other`` ends with, too."""
+    """Cut ``block`` before the longest self-contained run of operations that ``other`` ends with, too, if a statement
+    ends there: in ``while f(a or b): a = a or b`` on one line the body begins with a part of the test."""
     common = 0
     while common < min(len(block.ops), len(other.ops)):
         one, two = block.ops[-1 - common], other.ops[-1 - common]
@@ -56,9 +57,9 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
         common += 1
     while common and not stands_alone(block.ops[-common:]):
         common -= 1
-    if not common or common == len(block.ops):
-        return
     cut = len(block.ops) - common
+    if not common or not cut or (pushes(block.ops[cut - 1]) and block.ops[cut - 1].op is not Op.PUSH_EXC):
+        return
     rest = graph.new_block(block.ops[cut:], block.term, block.region)
     block.ops, block.term = block.ops[:cut], Jump(rest.id)
 

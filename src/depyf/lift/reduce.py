@@ -81,7 +81,7 @@ class Reducer:
                     return joined
             elif isinstance(node.terminator, Goto) and term.keep:
                 return self._keeps(before, term, node, node.terminator)
-        elif isinstance(node.terminator, Condition) and not term.keep and self._is_in_expression(term.fall):
+        elif isinstance(node.terminator, Condition) and not term.keep and self._is_in_expression(before, term, node):
             turned = Condition(term.test, not term.jump_when, term.fall, term.target, False, term.copied_at)
             joined = self._conditions(before, turned, node, node.terminator)
             if joined is not None:
@@ -269,9 +269,12 @@ class Reducer:
 
     # --- helpers -----------------------------------------------------------------------------------------------------
 
-    def _is_in_expression(self, other: int) -> bool:
-        """Return whether two tests are parts of an expression; the first one falls through to ``other``."""
-        block = self.graph.blocks[other]
+    def _is_in_expression(self, before: Node, term: Condition, node: Node) -> bool:
+        """Return whether two tests are parts of an expression, though the first one jumps to the second one: it falls
+        through to another operand, or both have copies (in a loop, ``while a and b`` jumps back if one fails: 3.12)."""
+        if {before.id, node.id} <= self.graph.copied_tests:
+            return True
+        block = self.graph.blocks[term.fall]
         return self.only_expressions or (
             isinstance(block.term, Jump)
             and not isinstance(self.graph.blocks[block.term.target].term, For)
