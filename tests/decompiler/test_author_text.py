@@ -125,6 +125,14 @@ def a_loop_test_that_its_body_on_its_line_begins_with(a, b):
 def a_loop_on_a_line_that_ends_in_its_test(a, b, c):
     a()
     while a(b or 1): b = b or 2; c = 1
+
+def a_test_of_several_before_a_body_of_several(a, b, c):
+    while (a or b) is not None:
+        c(a or b)
+    while (a and b) > 3:
+        c(a or b)
+    while c(a or b):
+        c(a if b else c)
 """
 if sys.version_info < (3, 14):  # from then on a test has no copy, and ``while a: if not b: break`` is the same
     BY_LINES += """

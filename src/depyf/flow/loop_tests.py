@@ -6,7 +6,6 @@ from typing import Dict, List, Tuple
 
 from depyf.flow.arms import pushes, stands_alone
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
-from depyf.flow.order import order_blocks
 from depyf.normal.ops import Instr, Op
 
 
@@ -23,8 +22,7 @@ def split_loop_tests(graph: FlowGraph) -> bool:
             key = (*ways_of(block.term), block.region, block.term.instr.line)
             by_ways.setdefault(key, []).append(block)
             by_line.setdefault((block.term.test, block.region, block.term.instr.line), []).append(block)
-    if any(len(blocks) > 1 for blocks in by_line.values()):
-        _cut_before_empty_loops(graph, by_line)
+    _cut_before_first_tests(graph, by_line)
     for blocks in by_ways.values():
         if len(blocks) < 2:
             continue
@@ -35,15 +33,14 @@ def split_loop_tests(graph: FlowGraph) -> bool:
     return len(graph.blocks) > count
 
 
-def _cut_before_empty_loops(graph: FlowGraph, by_line: Dict[object, List[Block]]) -> None:
-    """Cut the blocks that end in the first test of a loop, where that begins with a whole copy of it: in ``x = 1; while
-    (a or b) > 3: pass`` the copy leads to copies, which are not joined so far."""
-    headers = order_blocks(graph).headers
+def _cut_before_first_tests(graph: FlowGraph, by_line: Dict[object, List[Block]]) -> None:
+    """Cut the blocks that end in the first test of a condition of several where that begins with a whole copy of it: in
+    ``while (a or b) > 3: g(a or b)`` the copies lead to copies of the other tests, which are not joined so far."""
     for blocks in by_line.values():
-        for header in [block for block in blocks if block.id in headers]:
-            for block in blocks:
-                if block is not header and len(block.ops) > len(header.ops):
-                    _cut_common_test(graph, block, header)
+        for block in blocks:
+            for other in blocks:
+                if len(block.ops) > len(other.ops) and set(block.successors()) != set(other.successors()):
+                    _cut_common_test(graph, block, other)
 
 
 def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
