@@ -643,8 +643,9 @@ def test_a_variable_that_some_path_binds_or_reads_must_be_there(original: str) -
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="earlier compilers leave no test out")
 @pytest.mark.parametrize("yields", [True, False])
 def test_the_tests_that_let_a_stop_iteration_out_are_compared(yields: bool) -> None:
-    """CPython 3.14 leaves some tests of a generator out of the handler that makes a RuntimeError of a StopIteration: if
-    ``x`` raises one in ``(x or y) or z``, another exception leaves the generator than in ``x or y or z``."""
+    """CPython 3.14 and 3.15.0 leave some tests of a generator out of the handler that makes a RuntimeError of a
+    StopIteration: if ``x`` raises one in ``(x or y) or z``, another exception leaves the generator than in ``x or y or
+    z``. 3.15.2 leaves none out."""
 
     def code(value: str) -> CodeType:
         statement = f"yield {value}" if yields else f"return {value}"
@@ -652,6 +653,6 @@ def test_the_tests_that_let_a_stop_iteration_out_are_compared(yields: bool) -> N
 
     one, two = code("(x or y) or z"), code("x or y or z")
     assert compare(one, one).finding is compare(two, two).finding is Finding.EXACT
-    open_tests = [lower(each).open_tests for each in (one, two)]
-    assert any(open_tests) == yields
-    assert compare(one, two).proved != yields
+    left_out = any(lower(each).open_tests for each in (one, two))
+    assert yields or not left_out
+    assert compare(one, two).proved != left_out
