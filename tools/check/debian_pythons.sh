@@ -38,7 +38,7 @@ options=(
     -o Dir::State="$work/state" -o Dir::State::status="$work/state/status" -o Dir::Cache="$work/cache"
     -o Acquire::Languages=none -o Debug::NoLocking=true -o APT::Sandbox::User="$(id -un)"
 )
-apt-get -qq "${options[@]}" update
+apt-get -qq "${options[@]}" -o APT::Update::Error-Mode=any update
 versions=() packages=(libstdc++6) headers=()
 for version in "${wanted[@]}"; do
     if [ -n "$(apt-cache "${options[@]}" --names-only search "^python$version-venv\$")" ]; then

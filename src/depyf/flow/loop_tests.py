@@ -37,10 +37,14 @@ def _cut_before_first_tests(graph: FlowGraph, by_line: Dict[object, List[Block]]
     """Cut the blocks that end in the first test of a condition of several where that begins with a whole copy of it: in
     ``while (a or b) > 3: g(a or b)`` the copies lead to copies of the other tests, which are not joined so far."""
     for blocks in by_line.values():
-        for block in blocks:
+        for block in blocks if len(blocks) <= _MOST_TESTS else ():
             for other in blocks:
                 if len(block.ops) > len(other.ops) and set(block.successors()) != set(other.successors()):
                     _cut_common_test(graph, block, other)
+
+
+_MOST_TESTS = 24
+"""On one line: of generated code with more of them each would be compared with each."""
 
 
 def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:

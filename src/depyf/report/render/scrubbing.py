@@ -6,9 +6,11 @@ was not replaced, so that nothing is written in which there is some.
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import tokenize
+import warnings
 from dataclasses import field, fields, is_dataclass
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
 
@@ -24,9 +26,10 @@ _CACHE = re_compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
 """PyTorch's folder for what it generates has the user's name."""
 _SECRET = re_compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
 _TEXT_VALUE = re_compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
-_OPEN_END = re_compile(r"^((?:[^'\"#]|'[^']*'|\"[^\"]*\")*).*$")
-"""A comment, or a text that goes on in the next line, behind the rest of the line."""
-_LONG_TEXT = re_compile(r"(\"\"\"|\'\'\').*?(?:\1|\Z)", re.DOTALL)
+_LONG_TEXT = re_compile(r"'''|\"\"\"|\\[\r\n]")
+"""What makes a text go over several lines."""
+_LINE = re_compile(r"[^\r\n]+")
+_LONE_RETURN = re_compile(r"\r(?!\n)")
 _SUBSCRIPT = re_compile(r"[\w\])]\[\Z")
 _DICT_KEY = re_compile(r"[{,] ?\Z")
 _FLOAT = re_compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
@@ -149,13 +152,14 @@ def _without_text(match: re.Match[str]) -> str:
 def without_literals(source: str) -> str:
     """Return Python source with the contents of its string literals and comments hidden; lines stay where they are.
 
-    What can't be read as Python loses everything in quotes, and behind ``#`` and a quote that is not closed.
+    What can't be read as Python loses everything behind the first quote or ``#`` of a line, and all of its lines if a
+    text may go over several of them.
     """
     try:
         spans = _literals(source)
     except synchronous(*_UNREADABLE):
-        outside = _LONG_TEXT.sub(lambda match: f"'{HIDDEN}'" + "\n" * match.group().count("\n"), source)
-        return "\n".join(_OPEN_END.sub(r"\1", without_values(line)) for line in outside.split("\n"))
+        long = _LONG_TEXT.search(source) is not None
+        return _LINE.sub(lambda match: HIDDEN if long else _before_quotes(match.group()), source)
     lines = list(io.StringIO(source))  # as the tokens count them: a form feed ends none
     for (first, start), (last, end), hidden in reversed(spans):
         ending = "\n" * (last - first)
@@ -169,26 +173,31 @@ def _split(line: str, ending: str) -> List[str]:
     return [*([body + "\n"] if line.endswith("\n") or ending else [body]), *ending]
 
 
+def _before_quotes(line: str) -> str:
+    """Return a line up to the first quote or ``#``; nothing of it if it may begin in a text."""
+    if line.count("'") % 2 or line.count('"') % 2:
+        return HIDDEN
+    at = min((line.index(each) for each in "'\"#" if each in line), default=len(line))
+    return line if at == len(line) else line[:at] + HIDDEN
+
+
+@functools.lru_cache(maxsize=4096)
 def without_literals_of_line(line: str) -> str:
     """Return a single line of a program without its literals; nothing of it where it may be a part of a text."""
-    return without_literals(line) if any(map(_is_python, _completed(line))) else HIDDEN
-
-
-def _is_python(text: str) -> bool:
-    try:
-        parse(text)
-    except synchronous(*_UNREADABLE):
-        return False
-    return True
-
-
-def _completed(line: str) -> Iterator[str]:
-    """Yield the line with what a statement of several lines may have before and after it."""
+    if len(line) > _LONGEST:
+        return HIDDEN
     opened, missing = _brackets(line)
-    whole = opened + line.strip().rstrip("\\") + missing
+    code = line.strip().rstrip("\\")
     for before in ("", "if x: pass\n", "try: pass\n"):
-        for after in ("", " x", " pass", "\ndef x(): pass"):
-            yield f"{before}{whole.lstrip() if before or after else whole}{after}"
+        for after in ("", " x", "\n pass", "\ndef x(): pass"):
+            start, end = before + opened, (f"\n{missing}" if missing else "") + after
+            try:
+                _literals(start + code + end)
+            except synchronous(*_UNREADABLE):
+                continue
+            hidden = without_literals(start + code + end)
+            return hidden[len(start) : len(hidden) - len(end)] + line.strip()[len(code) :]
+    return HIDDEN
 
 
 def _brackets(line: str) -> Tuple[str, str]:
@@ -205,15 +214,21 @@ def _brackets(line: str) -> Tuple[str, str]:
     return before, open_[::-1]
 
 
+_LONGEST = 500
+"""Of a line that is read: the time of Python's tokenizer before 3.12 grows with the square of its length."""
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _OPENING = {close: open_ for open_, close in _CLOSING.items()}
-_UNREADABLE = (SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError)
+_UNREADABLE = (SyntaxError, ValueError, tokenize.TokenError, IndexError, RecursionError, MemoryError)
 
 _Span = Tuple[Tuple[int, int], Tuple[int, int], str]
 
 
 def _literals(source: str) -> Sequence[_Span]:
-    parse(source)
+    if _LONE_RETURN.search(source):  # ends a line for the parser and not for the tokens
+        raise ValueError("lines end in a carriage return")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parse(source)
     found: List[_Span] = []
     depth, begun = 0, (1, 0)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
