@@ -44,6 +44,7 @@ SHAPES = [
     ("conditional expression, chain", 25),
     ("while, long and", 12),
     ("and chain, value", 120),
+    ("and, or mixed, equal operands, value", 60),
     ("finally with returns", 50),
     ("finally nested", 10),
     ("match, constants", 12),
