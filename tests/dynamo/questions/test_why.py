@@ -378,7 +378,7 @@ SIMPLE = (
     (uses_a_dict, WHOLE, lambda: {"a": WHOLE["a"]}, "d['z'] is missing"),
     (uses_a_dict, WHOLE, lambda: {"b": 1, "z": 3}, "d['a'] is missing"),
     (uses_a_dict, WHOLE, lambda: {"a": {"b": {}, "l": [1, 2]}, "z": 3}, "d['a']['b']['c'] is missing"),
-    (uses_a_dict, WHOLE, lambda: {"a": {"b": {"c": 2.0}, "l": [1]}, "z": 3}, "d['a']['l'] has 1 items"),
+    (uses_a_dict, WHOLE, lambda: {"a": {"b": {"c": 2.0}, "l": [1]}, "z": 3}, "d['a']['l'] has 1 item"),
     (uses_a_dict, WHOLE, lambda: {"a": None, "z": 3}, "d['a'] is not a dict"),
     (uses_a_dict, WHOLE, lambda: None, "d is not a dict"),
     (uses_all_of_a_dict, {"a": 1, "b": 2}, lambda: {"a": 1}, "d lacks 'b', which it had"),
@@ -388,7 +388,7 @@ SIMPLE = (
     (calls_a_module, Blocks(), lambda: torch.nn.Linear(3, 3), "module is not a "),
 )
 WHEN_OLD = {
-    "d['z'] is missing": ("d lacks 'z', which it had", "d has 1 items, and was compiled for 2"),
+    "d['z'] is missing": ("d lacks 'z', which it had", "d has 1 item, and was compiled for 2"),
     "d['a'] is missing": ("d has 'b', which it lacked and lacks 'a', which it had",),
     "d['a']['b']['c'] is missing": (
         "d['a']['b'] lacks 'c', which it had",
