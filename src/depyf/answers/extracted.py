@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Tuple
@@ -11,10 +10,11 @@ from typing import Iterator, Optional, Tuple
 from depyf.answers.bisected import Bisected
 from depyf.answers.consoles import in_console
 from depyf.answers.happening import counted
+from depyf.lazy_pattern import re_compile
 
 _PYTHON = "python"
 
-_TRACING = re.compile(r"^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b", re.MULTILINE)
+_TRACING = re_compile(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b")
 """The error where Dynamo can't trace a graph that it has written itself; the script has run it eagerly before."""
 
 

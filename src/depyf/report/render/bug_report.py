@@ -60,7 +60,7 @@ def bug_report(loaded: Loaded, machine: Machine, script: str, versions: str, *, 
         _folders(run, loaded.directory),
     )
     if not with_values:
-        whole, script = _without_values(whole), _graph(script)
+        whole, script = _without_values(whole), _made_by_torch(script)
     whole = everywhere(scrub, whole)
     files = {
         "README.txt": _about(with_values=with_values, with_script=bool(script)),
@@ -179,14 +179,14 @@ def _artifact(artifact: Artifact) -> Artifact:
     if artifact.kind in ("transformed", "full_code"):
         return replace(artifact, text=without_literals(text))
     if artifact.kind in ("graph", "kernels", "wrapper", "passes"):
-        return replace(artifact, text=_graph(text))
+        return replace(artifact, text=_made_by_torch(text))
     return replace(artifact, text=without_values(text))
 
 
 _QUOTED_LINE = re_compile(r"(, code: )(.*)$", re.MULTILINE)
 
 
-def _graph(text: str) -> str:
+def _made_by_torch(text: str) -> str:
     """Return code that PyTorch has made, which has to run; the lines of the program that it quotes lose literals."""
     return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals_of_line(match.group(2)), text)
 

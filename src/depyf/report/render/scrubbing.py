@@ -160,6 +160,11 @@ def without_literals(source: str) -> str:
     except synchronous(*_UNREADABLE):
         long = _LONG_TEXT.search(source) is not None
         return _LINE.sub(lambda match: HIDDEN if long else _before_quotes(match.group()), source)
+    return _without(spans, source)
+
+
+def _without(spans: Sequence[_Span], source: str) -> str:
+    """Return the source with each span replaced by what hides it."""
     lines = list(io.StringIO(source))  # as the tokens count them: a form feed ends none
     for (first, start), (last, end), hidden in reversed(spans):
         ending = "\n" * (last - first)
@@ -192,10 +197,10 @@ def without_literals_of_line(line: str) -> str:
         for after in ("", " x", "\n pass", "\ndef x(): pass"):
             start, end = before + opened, (f"\n{missing}" if missing else "") + after
             try:
-                _literals(start + code + end)
+                spans = _literals(start + code + end)
             except synchronous(*_UNREADABLE):
                 continue
-            hidden = without_literals(start + code + end)
+            hidden = _without(spans, start + code + end)
             return hidden[len(start) : len(hidden) - len(end)] + line.strip()[len(code) :]
     return HIDDEN
 
