@@ -6,6 +6,7 @@ a bound, which is CPython's own or slightly lower.
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -36,9 +37,10 @@ class Shape:
     folded: bool = False
 
     def source(self, copies: int) -> str:
-        """Return the whole source."""
+        """Return the whole source, indented by four columns. The patterns have one: it is the shorter to write."""
         body = self.make(min(copies, self.most))
-        return self.header + indented(body) if self.header else body
+        source = self.header + indented(body) if self.header else body
+        return re.sub(r"(?m)^ +", lambda indentation: 4 * indentation.group(), source)
 
 
 def indented(text: str, levels: int = 1) -> str:
