@@ -47,8 +47,7 @@ help:
 	@sed -n 's/^# make /make /p' Makefile
 
 $(VENV)/bin/python:
-	@python=$$(.ci/pythons | sed -n 's/^$(MAIN) //p'); \
-	if [ -z "$$python" ]; then echo "CPython $(MAIN) is needed (with venv), and none was found" >&2; exit 1; fi; \
+	@python=$$(.ci/pythons $(MAIN)); \
 	echo "making $(VENV) with $$python"; \
 	"$$python" -m venv $(VENV)
 

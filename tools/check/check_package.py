@@ -51,11 +51,10 @@ class Machine:
     """One Python, and the folder in which the package is tried with it."""
 
     def __init__(self, version: str, work: Path) -> None:
-        listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
-        found = dict(line.split(" ", 1) for line in listed.splitlines())
-        self.python = found.get(version, "")
-        if not self.python:
-            raise Failed(f"no CPython {version} on this machine (see tools/check/debian_pythons.sh)")
+        found = subprocess.run([str(ROOT / ".ci/pythons"), version], capture_output=True, text=True, check=False)
+        if found.returncode:
+            raise Failed(found.stderr.strip())
+        self.python = found.stdout.strip()
         self.folder = work / f"try_{version}"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)

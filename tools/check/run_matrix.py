@@ -61,11 +61,10 @@ class Unavailable(Exception):
 
 def python_of(version: str) -> str:
     """Return the path of a Python on this machine."""
-    listed = subprocess.run([str(ROOT / ".ci/pythons")], capture_output=True, text=True, check=True).stdout
-    found = dict(line.split(" ", 1) for line in listed.splitlines())
-    if version not in found:
-        raise Unavailable(f"no CPython {version} on this machine (see tools/check/debian_pythons.sh)")
-    return found[version]
+    found = subprocess.run([str(ROOT / ".ci/pythons"), version], capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise Unavailable(found.stderr.strip())
+    return found.stdout.strip()
 
 
 def run(*command: str, log: Path) -> int:
