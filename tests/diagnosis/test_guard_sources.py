@@ -14,6 +14,7 @@ from depyf.diagnosis.guard_sources import as_written, module_path
         ("L['fn']._modules['0'].up", "fn.0.up"),  # 2.7
         ("getattr(getattr(L['fn'], '0'), '12').up", "fn.0.12.up"),  # 2.2
         ("L['self'].layers[3].attn", "self.layers.3.attn"),
+        ("L['model'].__dict__['_modules']['down']._modules['0']", "model.down.0"),  # for block in self.down
         ("", ""),
     ],
 )
@@ -28,6 +29,8 @@ def test_the_path_of_a_module_is_the_same_whatever_pytorch_wrote_it(source: str,
         ("G['__builtins_dict___1']['print']", "print"),
         ("G['__builtins_dict__']['len']", "len"),
         ("L['self']._modules['up'].F", "self.up.F"),
+        ("L['self'].__dict__['_modules']['up'].F", "self.up.F"),
+        ("L['self'].__dict__['_hooks']['up']", "self.__dict__['_hooks']['up']"),
     ],
 )
 def test_names_that_dynamo_makes_up_are_not_shown(source: str, written: str) -> None:

@@ -12,7 +12,9 @@ _LOCAL = re_compile(r"\b[LG]\['([^'\\]+)'\]")
 _BUILTIN = re_compile(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
 _IMPORTED = "__import_"
 """What Dynamo's names of modules that it imports begin with: ``__import_torch_dot_nn`` is ``torch.nn``."""
-_MEMBER = re_compile(r"\.(?:_modules|_parameters|_buffers)\['([^'\\]+)'\]")
+_OF_MODULE = "(?:_modules|_parameters|_buffers)"
+_MEMBER = re_compile(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+)'\]")
+"""A member of a module. Where the program iterates over a ``ModuleList``, Dynamo finds the list in ``__dict__``."""
 _GETATTR = re_compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
 _INDEX = re_compile(r"\[(\d+)\]")
 _IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")

@@ -243,7 +243,7 @@ def test_a_break_of_ddp_costs_nothing() -> None:
     assert found.seconds is None
 
 
-def test_recompilations_of_two_causes_have_two_titles() -> None:
+def test_the_title_of_recompilations_has_the_guard() -> None:
     size = FailedGuard("0/0", "s", "x has size 3", checked="size of x in dimension 0")
     number = FailedGuard("0/0", "n", "n is 2", checked="n")
     recompiles = (
@@ -254,7 +254,7 @@ def test_recompilations_of_two_causes_have_two_titles() -> None:
         "f was recompiled once (guard on size of x in dimension 0)",
         "f was recompiled once (guard on n)",
     ]
-    assert titles(run(recompiles=recompiles[1:])) == ["f was recompiled once"]
+    assert titles(run(recompiles=recompiles[1:])) == ["f was recompiled once (guard on n)"]
 
 
 def test_waiting_for_a_compiler_that_is_counted_is_not_counted_again() -> None:

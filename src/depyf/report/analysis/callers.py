@@ -7,7 +7,7 @@ many). A session sees all; in a log other stacks of the same compilation may hav
 from __future__ import annotations
 
 import itertools
-from typing import Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from depyf.report.analysis.shapes import LinesOfCode, own_places
 from depyf.report.analysis.sources import Sources
@@ -16,6 +16,17 @@ from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
 
 _STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
+_BREAKS = "dynamo_graph_break_reason"
+
+
+def of_callers(events: Sequence[Event]) -> List[Event]:
+    """Return the few events that ``callers`` and ``call_sites`` read: those of compilations that have a stack."""
+    return [
+        each
+        for each in events
+        if each.compile_id
+        and (each.name in (CALL_SITE, _BREAKS) or (isinstance(each.meta, Mapping) and "stack" in each.meta))
+    ]
 
 
 def callers(
@@ -77,7 +88,7 @@ def _stacks_of_breaks(
         if event.compile_id and isinstance(frames, list) and frames and isinstance(frames[-1], Mapping):
             [last] = resolve_frames(frames[-1:], names)
             compiled[event.compile_id] = last.get("filename"), last.get("name")
-        elif event.compile_id and event.name == "dynamo_graph_break_reason":
+        elif event.compile_id and event.name == _BREAKS:
             stack = break_report(event).stack
             inside = (at for at, (path, _, name) in enumerate(stack) if (path, name) == compiled.get(event.compile_id))
             before = [{"filename": path, "line": line} for path, line, _ in stack[: next(inside, 0)]]

@@ -68,11 +68,14 @@ def _fallbacks(run: Run) -> Iterator[Finding]:
         alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
     for first, *more in alike.values():
         spent = None if first.function is None else seconds.get(first.function)
+        if first.cause == RAISED and all(each.compile_id for each in (first, *more)):  # the entries before it still run
+            ids = {each.compile_id for each in (first, *more)}
+            spent = sum((each.seconds or 0.0) for each in run.compilations if each.compile_id in ids)
         yield _fallback(run, first, 1 + len(more), spent)
 
 
 def _fallback(run: Run, each: Fallback, times: int, seconds: Optional[float]) -> Finding:
-    """Return the finding of what runs as plain Python, or raised; ``seconds`` are those of compiling its function."""
+    """Return the finding of what runs as plain Python, or raised; ``seconds`` are those of compiling it."""
     name = _function_name(run, each.function)
     what, explanation = described_error(each.reason)
     if each.cause == RAISED:
@@ -179,23 +182,19 @@ def _recompiles(run: Run) -> Iterator[Finding]:
     by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
     for each in run.recompiles:
         by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
-    causes = Counter(function for function, _ in by_cause)
     for (function, _), recompiles in by_cause.items():
         spent = sum(seconds.get(each.compile_id, 0.0) for each in recompiles)
-        yield _recompiles_of_a_cause(run, function, recompiles, spent, alone=causes[function] == 1)
+        yield _recompiles_of_a_cause(run, function, recompiles, spent)
 
 
-def _recompiles_of_a_cause(
-    run: Run, function: int, recompiles: Sequence[Recompile], seconds: float, *, alone: bool
-) -> Finding:
-    """Return one finding for the recompilations of a function, and of its resume functions, that have one cause.
-    ``alone`` is whether they are all of the function's; else the title has the guards that failed."""
+def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompile], seconds: float) -> Finding:
+    """Return one finding for the recompilations of a function, and of its resume functions, that have one cause."""
     first = next((each for each in recompiles if each.function == function), recompiles[0])
     reasons = Counter(each.failed[0].words for each in (first, *recompiles) if each.failed)
     why = "; ".join(words for words, _ in reasons.most_common(3))
     times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
     title = f"{run.functions[function].qualified_name} was recompiled {times}"
-    title += "" if alone else _guards_on([each.failed[0].checked for each in recompiles if each.failed])
+    title += _guards_on([each.failed[0].checked for each in recompiles if each.failed])
     after_breaks = sum(each.function != function for each in recompiles)
     if after_breaks:
         title += (

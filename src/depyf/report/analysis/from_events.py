@@ -17,7 +17,7 @@ from depyf.quick_dataclass import replace
 from depyf.report.analysis.anchors import Anchored, anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
 from depyf.report.analysis.cache_lookups import Settings, cache_lookups
-from depyf.report.analysis.callers import call_sites, callers
+from depyf.report.analysis.callers import call_sites, callers, of_callers
 from depyf.report.analysis.compilations import Compilations, calls_in
 from depyf.report.analysis.export_issues import export_issues
 from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
@@ -152,7 +152,8 @@ def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Par
 def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
     """Add the callers of what was compiled, the calls of ``torch.compile``, decisions about shapes, and the user's own
     lines. Their files come after those of the run."""
-    called, sites = callers(events, names, sources, run), call_sites(events, sources)
+    stacked = of_callers(events)
+    called, sites = callers(stacked, names, sources, run), call_sites(stacked, sources)
     compilations = tuple(
         replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
         for each in run.compilations

@@ -9,12 +9,12 @@ from depyf.user_code import innermost
 
 
 def place_text(run: Run, place: Optional[Place]) -> str:
-    """Return ``file.py:12``; ``an unknown line`` where the place is not known."""
+    """Return ``file.py:12``, of a package ``logging/__init__.py:12``; ``an unknown line`` where it is not known."""
     if place is None:
         return "an unknown line"
     source, line = place
-    name = run.sources[source].path.replace("\\", "/").rsplit("/", 1)[-1] if 0 <= source < len(run.sources) else "?"
-    return f"{name}:{line}"
+    parts = run.sources[source].path.replace("\\", "/").rsplit("/", 2) if 0 <= source < len(run.sources) else ["?"]
+    return f"{'/'.join(parts[-2:] if parts[-1] == '__init__.py' else parts[-1:])}:{line}"
 
 
 def own_place(run: Run, place: Optional[Place], stack: Sequence[Place]) -> Optional[Place]:

@@ -46,7 +46,8 @@ const foldProfiler = (artifact, text) => folding(bookkeepingIn(artifact, text), 
 const foldParameters = (artifact, text) => folding(parametersIn(artifact, text), "Names of parameters");
 
 // The text of a graph's line as a pane beside the source shows it: of a comment that names a file, the name and the code.
+// PyTorch quotes such lines with other marks in the explanation of a graph break.
 function shortComment(text) {
-  const comment = /^(\s*)# File: (.+?):(\d+) in [^,]*(?:, code: (.*))?$/.exec(text);
+  const comment = /^(\s*)# File:? "?(.+?)"?(?::|, line )(\d+),? in [^,]*(?:, code: (.*))?$/.exec(text);
   return comment ? `${comment[1]}# ${fileName(comment[2])}:${comment[3]}  ${comment[4] || ""}`.trimEnd() : text;
 }

@@ -64,7 +64,7 @@ function breakGroup(run, group, at) {
     "section",
     { id: `break-${at}`, class: "card break", "aria-label": `Graph breaks: ${shortened(group.title, 80)}` },
     el("h2", {}, prose(group.title)),
-    shared && shared !== first.reason ? el("p", { class: "told" }, prose(shared)) : null,
+    shared !== first.reason ? explained(shared) : null,
     advised && first.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(first.advice)) : null,
     hintList(first.hints),
     first.url ? el("p", {}, "More: ", outwards(first.url)) : null,
@@ -94,7 +94,7 @@ function breakPlaces(run, { places }, { shared, advised, calledAlike }) {
       [
         first.place ? el("code", {}, shortened(run.code(first.place).trim(), 100)) : null,
         calledAlike ? null : el("p", {}, calledFrom(run, first.stack)),
-        more ? el("details", {}, el("summary", {}, "PyTorch says"), el("p", { class: "told" }, prose(more))) : null,
+        foldedUnder("PyTorch says", explained(more)),
         advised || !first.advice ? null : el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(first.advice)),
       ],
       idList(run, ids),
@@ -102,6 +102,11 @@ function breakPlaces(run, { places }, { shared, advised, calledAlike }) {
     ];
   };
   return tableOf("Where", ["Line", "Code", "Met in", numeric("Graphs after"), numeric("Compile time after")], places.map(row), { most: MOST_SHOWN });
+}
+
+// Parts behind a summary; one that is folded itself needs no other.
+function foldedUnder(title, parts) {
+  return parts.every((each) => each.localName === "details") ? parts : el("details", {}, el("summary", {}, title), parts);
 }
 
 // What PyTorch advises; beside the one advice of the cause it is asked for.

@@ -80,12 +80,26 @@ function breakCard(run, each) {
     { class: "card break" },
     el("h3", {}, "Graph break ", each.compile_id ? chip(run, each.compile_id) : null),
     el("p", { class: "told" }, el("strong", {}, prose(each.title))),
-    each.explanation && each.explanation !== each.reason ? el("p", { class: "told" }, prose(each.explanation)) : null,
+    each.explanation !== each.reason ? explained(each.explanation) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
     hintList(each.hints),
     each.url ? el("p", {}, "More: ", outwards(each.url)) : null,
     el("p", {}, calledFrom(run, each.stack))
   );
+}
+
+// PyTorch's explanation of a graph break: what it says, and the lines of the graph that it quotes, folded.
+function explained(text) {
+  const lines = text.split("\n");
+  const quoted = lines.findIndex((line) => shortComment(line) !== line);
+  const announced = quoted > 0 && /:\s*$/.test(lines[quoted - 1]);
+  const said = lines.slice(0, quoted < 0 ? lines.length : quoted - (announced ? 1 : 0)).join("\n").trim();
+  return [
+    said ? el("p", { class: "told" }, prose(said)) : null,
+    quoted < 0 ? null : el("details", {},
+      el("summary", {}, announced ? lines[quoted - 1].trim() : "What PyTorch quotes"),
+      el("pre", { class: "told" }, lines.slice(quoted).map((line) => shortComment(line.trim())).join("\n"))),
+  ].filter(Boolean);
 }
 
 // The calls that led to a place of a stack, or to its last one, the innermost first.

@@ -48,8 +48,10 @@ function shortened(text, length) {
   return `${text.slice(0, length - 1 - tail)}…${text.slice(text.length - tail)}`;
 }
 
+// The last part of a path; of a package its folder, too: logging/__init__.py.
 function fileName(path) {
-  return path.split(/[\\/]/).pop() || path;
+  const parts = path.split(/[\\/]/);
+  return parts.slice(parts[parts.length - 1] === "__init__.py" ? -2 : -1).join("/") || path;
 }
 
 // Lines of PyTorch's texts without empty ones, and without the indentation that those after the first have in common.
