@@ -1,5 +1,7 @@
 """Drive the page through six questions in Chromium, as an animated PNG of 20 seconds, which browsers play.
 
+An overview comes first; of each question what is clicked, in a frame, and twice as long what it leads to.
+
     python tools/record/record_demo.py --dump FOLDER --after FOLDER [--out demo.png] [--seconds 20]
 
 ``--dump`` is a dump with a graph break, a recompilation and kernels; ``--after`` another one of the same program. It
@@ -34,26 +36,30 @@ _CAPTION = """(text) => {
 }"""
 
 
-class Filmed(Clicks):
-    """A tab that is photographed at the beginning, and before and after each click; what is clicked has a frame."""
+_OPENING = "What did torch.compile do?"
 
-    def __init__(self, tab: Any, question: str, film: List[bytes]) -> None:
+Film = List[Tuple[bytes, int]]
+"""Pictures, and how long each is shown beside the others: answers twice as long as clicks."""
+
+
+class Filmed(Clicks):
+    """A tab that is photographed before each click, when what is clicked has a frame, and where the answer stands."""
+
+    def __init__(self, tab: Any, caption: str, film: Film) -> None:
         super().__init__(tab)
         self._film = film
-        tab.evaluate(_CAPTION, question)
-        self._take()
+        tab.evaluate(_CAPTION, caption)
 
     def click(self, selector: str) -> None:
         target = self.tab.locator(selector).first
-        target.evaluate("(each) => { each.style.outline = '3px solid #e8590c'; }")
-        self._take()
+        target.evaluate("(each) => { each.style.outline = '3px solid #e8590c'; each.style.outlineOffset = '-3px'; }")
+        self._film.append((self.tab.screenshot(), 1))
         super().click(selector)
-        target.evaluate("(each) => { each.style.outline = ''; }")
-        self.tab.wait_for_timeout(150)
-        self._take()
+        target.evaluate("(each) => { each.style.outline = each.style.outlineOffset = ''; }")
 
-    def _take(self) -> None:
-        self._film.append(self.tab.screenshot())
+    def answer(self) -> None:
+        self.tab.wait_for_timeout(150)
+        self._film.append((self.tab.screenshot(), 2))
 
 
 def main() -> None:
@@ -64,33 +70,37 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     arguments = parser.parse_args()
     before, after = dumped(Path(arguments.dump)), dumped(Path(arguments.after))
-    film: List[bytes] = []
+    film: Film = []
     with tempfile.TemporaryDirectory() as scratch, browser() as chromium:
         page = Path(scratch, "index.html")
         page.write_text(render_page(*before), encoding="utf-8")
+        with opened(chromium, page, width=1280, height=720) as tab:
+            Filmed(tab, _OPENING, film).answer()
         answered = [task for task, has_answer in TASKS if has_answer(before[0])]
         for name, task in [*answered, ("what changed", what_changed)]:
             if task is what_changed:
                 page.write_text(compared_page(before, after), encoding="utf-8")
             with opened(chromium, page, width=1280, height=720) as tab:
-                task(Filmed(tab, f"{name[0].upper()}{name[1:]}?", film), before[0])
-    Path(arguments.out).write_bytes(animated(film, arguments.seconds / len(film)))
+                filmed = Filmed(tab, f"{name[0].upper()}{name[1:]}?", film)
+                task(filmed, before[0])
+                filmed.answer()
+    Path(arguments.out).write_bytes(animated(film, arguments.seconds / sum(beats for _, beats in film)))
     print(f"{arguments.out}: {len(film)} pictures, {Path(arguments.out).stat().st_size / 1e6:.1f} MB")
 
 
-def animated(pictures: List[bytes], seconds: float) -> bytes:
-    """Return pictures of one size as one animated PNG, which shows each for ``seconds``.
+def animated(film: Film, seconds: float) -> bytes:
+    """Return pictures of one size as one animated PNG, which shows each for ``seconds``, times its number.
 
     PNG specification, third edition, "Animation information": frames are the image data of each picture.
     """
-    head = next(data for name, data in chunks(pictures[0]) if name == b"IHDR")
-    parts = [chunk(b"IHDR", head), chunk(b"acTL", struct.pack(">II", len(pictures), 0))]
+    head = next(data for name, data in chunks(film[0][0]) if name == b"IHDR")
+    parts = [chunk(b"IHDR", head), chunk(b"acTL", struct.pack(">II", len(film), 0))]
     number = 0
-    for at, picture in enumerate(pictures):
+    for at, (picture, beats) in enumerate(film):
         if next(data for name, data in chunks(picture) if name == b"IHDR") != head:
             raise ValueError(f"picture {at} has another size or form than the first")
         control = struct.pack(
-            ">IIIIIHHBB", number, *struct.unpack(">II", head[:8]), 0, 0, int(1000 * seconds), 1000, 0, 0
+            ">IIIIIHHBB", number, *struct.unpack(">II", head[:8]), 0, 0, int(1000 * seconds * beats), 1000, 0, 0
         )
         parts.append(chunk(b"fcTL", control))
         number += 1

@@ -157,8 +157,8 @@ _BY_ORIGIN: Mapping[Tuple[GuardCause, Origin], str] = {
     (
         GuardCause.LENGTH,
         Origin.ATTRIBUTE,
-    ): "the length is a constant of the compiled code: fill it before the first call; if each input has its own, compile "
-    "the function that works on one part of it",
+    ): "the length is a constant of the compiled code: fill it before the first call; if each input has its "
+    "own, compile the function that works on one part of it",
     (GuardCause.LENGTH, Origin.GLOBAL): "the length is a constant of the compiled code: fill it before the first call",
     (
         GuardCause.LENGTH,
