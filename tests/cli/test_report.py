@@ -91,6 +91,22 @@ def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
     assert (source.text or "").splitlines()[12:14] == ["y = torch.sin(x) * scale", 'print("between two graphs")']
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_log_that_ends_in_a_compilation_says_so(
+    ends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gzip
+
+    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    end = len(text) if ends else text.rindex("\n", 0, text.index('{"compilation_metrics"')) + 1
+    log = tmp_path / "some.log"
+    log.write_text(text[:end])
+    status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
+    assert status == 0
+    assert ("the log ends while compile id " in printed) is not ends
+    assert ("compile time            not known" in printed) is not ends
+
+
 def test_two_ranks_give_one_page_that_says_where_they_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, printed, _ = run(capsys, "report", LOGS / "ranks", "-o", tmp_path)
     assert status == 0

@@ -46,6 +46,12 @@ def run_of_log(log: TraceLog) -> Run:
 
 def _notes(log: TraceLog, missing: Sequence[str]) -> List[str]:
     notes = [f"read from {log.path}: {each}" for each in log.notes]
+    unfinished = _unfinished(log.events)
+    if unfinished is not None:
+        notes.append(
+            f"the log ends while compile id {unfinished} is compiled, which hangs, was stopped or goes on: what comes "
+            "after, and its time, are not known"
+        )
     notes.append(
         "a log of torch's trace has no transformed code and no counts of runs: "
         "those come with depyf.prepare_debug or depyf run"
@@ -57,6 +63,17 @@ def _notes(log: TraceLog, missing: Sequence[str]) -> List[str]:
             + "; of these only the lines that torch quotes are shown"
         )
     return notes
+
+
+def _unfinished(events: Sequence[Event]) -> Optional[str]:
+    """Return the id of the last compilation, if PyTorch has not said that it ended."""
+    unfinished: Optional[str] = None
+    for event in events:
+        if event.name == "dynamo_start":
+            unfinished = event.compile_id
+        elif event.name == "compilation_metrics" and event.compile_id == unfinished:
+            unfinished = None
+    return unfinished
 
 
 def _torch_version(events: Sequence[Event]) -> str:

@@ -61,7 +61,7 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
         *([("failed compilations", str(counts.failed))] if counts.failed else []),
         always[2],
         ("guards", str(counts.guards)),
-        ("compile time", in_seconds(counts.seconds)),
+        ("compile time", in_seconds(counts.seconds) if counts.seconds or not run.phases else "not known"),
     ]
 
 

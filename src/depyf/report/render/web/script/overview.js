@@ -17,7 +17,7 @@ function showOverview({ run }, node) {
     timeBar(run),
     el("div", { class: "beside" },
       el("section", { "aria-label": "Worth acting on" }, el("h2", {}, "Worth acting on"), findings(run)),
-      el("section", { "aria-label": "Functions" }, el("h2", {}, "Functions"), functionTable(run),
+      el("section", { "aria-label": "Functions" }, run.roots.length ? [el("h2", {}, "Functions"), functionTable(run)] : null,
         run.notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, run.notes.map((note) => el("li", {}, note)))] : null))
   );
 }
@@ -84,7 +84,7 @@ function tiles(run) {
     tile(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
     tile(digits(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
     tile(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
-    tile((run.traced && seconds(timeOf(counts))) || "–", "to compile", "#time")
+    tile(run.traced && (timeOf(counts) || !run.phases.length) ? seconds(timeOf(counts)) : "–", "to compile", "#time") // of one that has not ended it is not known
   );
 }
 
@@ -131,7 +131,7 @@ function functionTable(run) {
       counts.fallbacks ? "yes" : "",
       counts.kernels ? digits(counts.kernels) : "",
       guarded ? el("a", { href: address("guards", [guarded.compile_id], {}, run), "aria-label": `Guards of ${name}` }, digits(counts.guards)) : "",
-      run.traced ? seconds(timeOf(counts)) : "",
+      run.traced && timeOf(counts) ? seconds(timeOf(counts)) : "",
       verdicts.join(", "),
       el("a", { href: address("flow", [`f${index}`], {}, run), "aria-label": `Flow of ${name}` }, "flow"),
     ];
