@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import List
 
 import pytest
@@ -64,6 +65,12 @@ def test_strings_are_not_broken() -> None:
 
 def test_f_strings_are_not_broken() -> None:
     text = "f'" + "{a(b, c)} " * 20 + "'"
+    assert wrap(f"f({text}, x)") == ["f(", f"    {text},", "    x", ")"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="t-strings are new in 3.14")
+def test_t_strings_are_not_broken() -> None:
+    text = "t'" + "{a(b, c):safe} {d!r:{len(e)}} " * 10 + "'"
     assert wrap(f"f({text}, x)") == ["f(", f"    {text},", "    x", ")"]
 
 

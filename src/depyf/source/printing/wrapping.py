@@ -63,7 +63,7 @@ def _tokens(line: str) -> List[_Token]:
 
 
 def _tokenized(line: str) -> List[_Token]:
-    """Return the tokens of a line that may have f-strings, which contain others."""
+    """Return the tokens of a line that may have f-strings or t-strings, which contain others."""
     result: List[_Token] = []
     depth, position, in_fstring = 0, 0, 0
     try:
@@ -74,17 +74,16 @@ def _tokenized(line: str) -> List[_Token]:
             text = line[token.start[1] : token.end[1]]
             before = line[position : token.start[1]]
             position = token.end[1]
-            if kind == "FSTRING_START":
-                in_fstring += 1
+            starts = kind in ("FSTRING_START", "TSTRING_START")
+            in_fstring += starts
             if in_fstring:
-                # Since 3.12 the parts of an f-string are tokens; it must not be broken between them.
-                if kind == "FSTRING_START" and in_fstring == 1:
+                # Since 3.12 the parts of an f-string are tokens (3.14: of a t-string); it must not be broken between them.
+                if starts and in_fstring == 1:
                     result.append(_Token(text, depth, before))
                 else:
                     last = result[-1]
                     result[-1] = _Token(last.text + before + text, last.depth, last.before)
-                if kind == "FSTRING_END":
-                    in_fstring -= 1
+                in_fstring -= kind in ("FSTRING_END", "TSTRING_END")
                 continue
             if text in _OPENED:
                 depth -= 1
