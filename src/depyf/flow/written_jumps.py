@@ -5,7 +5,7 @@ The bytecode is the same without them, but a jump has a source span.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 from typing import FrozenSet, Iterator, List, Optional, Tuple
 
@@ -61,6 +61,15 @@ class WrittenJumps:
     def _sorted_lines(self) -> List[int]:
         return sorted(line for line in self._busy_lines if line is not None)
 
+    @cached_property
+    def _busy_ends(self) -> List[Tuple[int, int]]:
+        """The lines and columns at which effective operations end, in order."""
+        return sorted(
+            (span.end_line, span.end_column)
+            for span in self._busy
+            if span.end_line is not None and span.end_column is not None
+        )
+
     def around(self, first: Span, last: Span) -> Optional[Span]:
         """Return the span of the innermost statement around ``first`` and ``last`` that starts with a NOP; ``None`` if
         there is none."""
@@ -109,6 +118,10 @@ class WrittenJumps:
         if self._is(span, "None"):
             if span.line == self._first_line:  # "def f(): pass" is more usual than the other
                 return Written.PASS
+            before = bisect_right(self._busy_ends, (span.line, span.column)) - 1
+            if before >= 0 and self._busy_ends[before][0] == span.line:  # "if a: pass" or "if a: return None"
+                room = span.column - self._busy_ends[before][1]
+                return Written.PASS if room < len(": return ") else Written.RETURN_NONE
             # "return None" starts 7 columns before: blocks are indented by even numbers of columns
             if self._left is None:
                 self._left = _left(self._ops)

@@ -97,7 +97,7 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
     members = set(structurer.shape.loops[header])
     last = max(structurer.nodes[id].extent for id in members)
     if out is not None and structurer.nodes[out].offset > structurer.nodes[header].offset:
-        last = max(last, structurer.nodes[out].offset - 1)
+        last = structurer.nodes[out].offset - 1
     todo = [target for id in members for target in structurer.shape.successors[id]]
     todo += {
         region.entry
