@@ -1144,6 +1144,23 @@ def tries_until_one_works(a, b):
     a.b = d
 
 
+def tries_until_it_works(a, b):
+    while True:
+        try:
+            c = a()
+        except OSError:
+            b()
+            b.c()
+        except ValueError:
+            return b
+        else:
+            break
+    try:
+        b(c)
+    finally:
+        a.close()
+
+
 def operands_in_the_column_of_the_body(a, b):
     if b is None:
         a()

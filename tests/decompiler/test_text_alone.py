@@ -71,7 +71,12 @@ def test_the_text_of_a_corpus_file_by_itself_is_the_file(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [POSTPONED + "def f(x):\n    class C:\n        y: __T\n    return eval(x)\n", *MODULES[-3:]]
+    "text",
+    [
+        POSTPONED + "def f(x):\n    class C:\n        y: __T\n    return eval(x)\n",
+        POSTPONED + "def f(a, compile='all'):\n    return lambda: a(eval=compile)\n",
+        *MODULES[-3:],
+    ],
 )
 def test_the_text_of_what_stands_in_a_module_is_that_with_the_imports_it_needs(text: str) -> None:
     module = compile(text, "<module>", "exec", dont_inherit=True)

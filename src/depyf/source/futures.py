@@ -11,7 +11,7 @@ import ast
 import inspect
 from typing import List
 
-from depyf.bytecode.code import EFFECTIVE_FUTURES, HANDS_ON_FUTURES, Code, futures_of, is_code
+from depyf.bytecode.code import EFFECTIVE_FUTURES, HANDS_ON_FUTURES, Code, fast_slots, futures_of, is_code
 
 ANNOTATIONS = __future__.annotations.compiler_flag
 """Set in all code of a module with ``from __future__ import annotations``; code compiled at run time inherits it."""
@@ -50,7 +50,7 @@ def imported_flags(tree: ast.Module) -> int:
 
 
 def _hands_on_futures(code: Code) -> bool:
-    return not HANDS_ON_FUTURES.isdisjoint(code.co_names) or any(
+    return not HANDS_ON_FUTURES.isdisjoint((*code.co_names, *fast_slots(code))) or any(
         _hands_on_futures(inner) for inner in code.co_consts if is_code(inner)
     )
 

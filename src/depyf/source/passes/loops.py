@@ -84,15 +84,57 @@ def _exit_of(loop: ast.While) -> Optional[Tuple[ast.stmt, Block]]:
     if len(exits) != 1:
         return None
     index, branch = exits[0]
-    if not isinstance(branch, ast.If) or branch.orelse or not Leaving().leaves(branch.body):
+    if isinstance(branch, ast.If) and not branch.orelse:
+        after = _all_before_break(branch.body)
+        if not after or _is_written_inside(after, loop.body[:index], loop.body[index + 1 :]):
+            return None
+        branch = replaced(branch, body=[ast.Break()])
+        return replaced(loop, body=[*loop.body[:index], branch, *loop.body[index + 1 :]]), after
+    return _exit_by_column(loop, index)
+
+
+def _exit_by_column(loop: ast.While, index: int) -> Optional[Tuple[ast.stmt, Block]]:
+    # while True:                   while True:
+    #     try:                          try:
+    #         a()                           a()
+    #     except b:                     except b:
+    #         c()                           c()
+    #     else:                         else:
+    #         d()                           break
+    #         break                 d()
+    body, column = loop.body, column_of(loop.body[:1])
+    branch, end = body[index], len(body)
+    while end > 1 and _is_left_of(body[end - 1], column):
+        end -= 1
+    if end <= index:  # behind a statement whose clauses end in "continue"
+        after, ahead = _all_before_break(body[end:]), body[:end]
+        last = ahead[-1]
+        if isinstance(last, ast.Try) and last.handlers and not last.orelse and not last.finalbody:
+            body = [*ahead[:-1], replaced(last, orelse=[ast.Break()])]
+            if not all(Leaving().leaves(handler.body) for handler in last.handlers):
+                return None
+        else:
+            body = [*ahead, ast.Break()]
+    elif isinstance(branch, ast.Try) and branch.orelse and not branch.finalbody:
+        after = _all_before_break(branch.orelse)
+        branch = replaced(branch, orelse=[ast.Break()])
+        if breaks_in([replaced(branch, orelse=[])]) or not all(_is_left_of(each, column) for each in after):
+            return None
+        body = [*body[:index], branch, *body[index + 1 :]]
+    else:
         return None
-    after = trim(branch.body, _is_break, negate)
-    if not after or breaks_in(after) or _continues_in(after):
-        return None
-    if _is_written_inside(after, loop.body[:index], loop.body[index + 1 :]):
-        return None
-    body = [*loop.body[:index], replaced(branch, body=[ast.Break()]), *loop.body[index + 1 :]]
-    return replaced(loop, body=body), after
+    return (replaced(loop, body=body), after) if after else None
+
+
+def _all_before_break(block: Block) -> Block:
+    """Return ``block`` without the ``break`` at the end of each path through it; nothing if there are other jumps."""
+    after = trim(block, _is_break, negate) if Leaving().leaves(block) else []
+    return [] if breaks_in(after) or _continues_in(after) else after
+
+
+def _is_left_of(statement: ast.stmt, column: Optional[int]) -> bool:
+    start = start_of(statement)
+    return start is not None and start.column is not None and column is not None and start.column < column
 
 
 def _is_written_inside(after: Block, before: Block, rest: Block) -> bool:

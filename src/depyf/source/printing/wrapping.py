@@ -77,7 +77,7 @@ def _tokenized(line: str) -> List[_Token]:
             starts = kind in ("FSTRING_START", "TSTRING_START")
             in_fstring += starts
             if in_fstring:
-                # Since 3.12 the parts of an f-string are tokens (3.14: of a t-string); it must not be broken between them.
+                # Since 3.12 the parts of such a string are tokens; it must not be broken between them.
                 if starts and in_fstring == 1:
                     result.append(_Token(text, depth, before))
                 else:
