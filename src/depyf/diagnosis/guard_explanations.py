@@ -90,8 +90,11 @@ def _is_of_small_size(explanation: GuardExplanation) -> bool:
     """Return whether a size of 0 or 1 made a guard of a tensor's size fail: no mark makes these dynamic."""
     if explanation.cause is GuardCause.SIZE:
         return bool({"0", "1"} & {explanation.before, explanation.now})
-    least, _, size = explanation.guard.code.partition(" <= ")
-    return least == "2" and ".size()[" in size and not {" ", "<", ">"} & set(size)
+    least, _, rest = explanation.guard.code.partition(" <= ")
+    size, _, most = rest.partition(" <= ")
+    if least != "2" or ".size()[" not in size or {" ", "<", ">"} & set(size):
+        return False
+    return not most or (explanation.guard.actual or "").endswith((" is 0", " is 1"))
 
 
 def _unexplained(guard: Guard) -> GuardExplanation:

@@ -398,6 +398,19 @@ def test_of_several_sizes_that_an_entry_requires_the_one_that_is_enough_is_the_c
     assert "other values" not in recompile.advice
 
 
+@pytest.mark.parametrize(("size", "advice"), [("1", "pad to 2 or more"), ("600", "the code branches on")])
+def test_a_range_of_sizes_is_explained_by_the_size_that_is_outside_of_it(size: str, advice: str) -> None:
+    mismatch = f"tensor 'x' size mismatch at index 0. expected 4, actual {size}"
+    events = [
+        *recompiled([tensor("[4, 3]")], [], 0),
+        *recompiled([tensor("[None, 3]")], [mismatch.replace(size, "6")], 1),
+        *recompiled([tensor(f"[{size}, 3]")], ["2 <= x.size()[0] <= 512", mismatch], 2),
+    ]
+    recompile = build_run(events, [], files=Files(read=read)).recompiles[-1]
+    assert recompile.failed[0].words == f"it was compiled for 2 <= x.size()[0] <= 512; now: x.size()[0] is {size}"
+    assert advice in recompile.advice.lower()
+
+
 def test_a_size_of_one_dimension_is_news_where_another_dimension_had_it() -> None:
     size = "tensor 'x' size mismatch at index {}. expected {}, actual {}"
     dtype = "tensor 'y' dtype mismatch. expected {}, actual {}"

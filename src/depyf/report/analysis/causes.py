@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_explanations import GuardExplanation
-from depyf.diagnosis.guard_sources import as_written, in_words
+from depyf.diagnosis.guard_sources import as_written, in_words, sizes_in
 from depyf.diagnosis.guard_text import read
 from depyf.report.model.run import FailedGuard
 from depyf.report.model.run import Guard as EntryGuard
@@ -89,8 +89,13 @@ def _is_relation(value: str) -> bool:
 def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
     """Return the guarded value in the following compilation; ``values`` are by torch's names.
 
-    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``.
+    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``. For a relation of sizes it is all sizes
+    in it, as ``why`` says them: ``x.size()[0] is 5``.
     """
+    if guard.kind is GuardKind.RELATION:
+        known = {as_written(name): size for name, size in values.items() if size.isdigit()}
+        sizes = dict.fromkeys(sizes_in(as_written(guard.code)))
+        return ", ".join(f"{name} is {known[name]}" for name in sizes) or None if sizes.keys() <= known.keys() else None
     if guard.kind is GuardKind.CLASS:
         return "None" if any(as_written(each) == guard.subject and values[each] == "None" for each in values) else None
     if guard.kind is GuardKind.EMPTY:

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
-from depyf.diagnosis.guard_advice import ANY_FRAME, GuardedFrame
+from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
@@ -224,7 +224,8 @@ class Compilations:
         stack = self._sources.places(failed.stack) if len(failed.stack) > 1 else ()
         if not stack and place and key and not self._functions.holds(key, place):  # else no call leads there
             stack = next(filter(None, (self._stacks.to(each, place) for each in (entry, compile_id) if each)), ())
-        return FailedGuard(entry, text, words.words, words.before, words.now, place, words.checked, stack), words
+        now = None if words.cause is GuardCause.SIZES else words.now  # of a relation the sentence has the sizes
+        return FailedGuard(entry, text, words.words, words.before, now, place, words.checked, stack), words
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """Return the line that made Dynamo guard this value, a user's line before one in a library. The guards of the
