@@ -124,7 +124,7 @@ def measured(chromium: Any, path: Path, run: Run) -> Tuple[float, float, List[fl
     start = time.perf_counter()
     page.goto(f"{path.as_uri()}#source/f{function}/{places[0][1]}")
     page.wait_for_selector("#source-code .line.hit")
-    page.wait_for_selector("#stage-code .line.hit, #stage-code .line.near")
+    page.wait_for_selector("#stage-code .line.hit:visible, #stage-code .line.near:visible")
     took = time.perf_counter() - start
     spent = [cpu_of(session)]
     for _, line in places[1:6]:
