@@ -103,8 +103,20 @@ def test_a_log_that_ends_in_a_compilation_says_so(
     log.write_text(text[:end])
     status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
     assert status == 0
-    assert ("the log ends while compile id " in printed) is not ends
+    assert ("the log does not have the end of compile id " in printed) is not ends
     assert ("compile time            not known" in printed) is not ends
+
+
+def test_a_log_of_a_pytorch_that_logs_no_ends_does_not_say_that_one_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gzip
+
+    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    log = tmp_path / "some.log"
+    log.write_text(text.replace('{"compilation_metrics"', '{"other_metrics"'))
+    _, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
+    assert "does not have the end" not in printed
 
 
 def test_two_ranks_give_one_page_that_says_where_they_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,9 +92,9 @@ def _is_of_small_size(explanation: GuardExplanation) -> bool:
         return bool({"0", "1"} & {explanation.before, explanation.now})
     least, _, rest = explanation.guard.code.partition(" <= ")
     size, _, most = rest.partition(" <= ")
-    if least != "2" or ".size()[" not in size or {" ", "<", ">"} & set(size):
+    if least != "2" or size.count(".size()[") != 1 or set(" <>*+/") & set(size):
         return False
-    return not most or (explanation.guard.actual or "").endswith((" is 0", " is 1"))
+    return not most or (most.isdigit() and (explanation.guard.actual or "").endswith((" is 0", " is 1")))
 
 
 def _unexplained(guard: Guard) -> GuardExplanation:

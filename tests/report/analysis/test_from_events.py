@@ -411,6 +411,16 @@ def test_a_range_of_sizes_is_explained_by_the_size_that_is_outside_of_it(size: s
     assert advice in recompile.advice.lower()
 
 
+@pytest.mark.parametrize("relation", ["x.size()[0] <= y.size()[0]", "x.stride()[0] == x.size()[1]", "x.size()[0] <= n"])
+def test_a_relation_of_several_values_is_not_explained_by_one_of_them(relation: str) -> None:
+    events = [
+        *recompiled([tensor("[None, 3]")], [], 0),
+        *recompiled([tensor("[9, 3]")], [relation], 1),
+    ]
+    recompile = build_run(events, [], files=Files(read=read)).recompiles[-1]
+    assert recompile.failed[0].words == f"it was compiled for {relation}, which does not hold"
+
+
 def test_a_size_of_one_dimension_is_news_where_another_dimension_had_it() -> None:
     size = "tensor 'x' size mismatch at index {}. expected {}, actual {}"
     dtype = "tensor 'y' dtype mismatch. expected {}, actual {}"

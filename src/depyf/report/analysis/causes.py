@@ -89,13 +89,11 @@ def _is_relation(value: str) -> bool:
 def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
     """Return the guarded value in the following compilation; ``values`` are by torch's names.
 
-    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``. For a relation of sizes it is all sizes
-    in it, as ``why`` says them: ``x.size()[0] is 5``.
+    torch writes ``x.n == 1`` in its reasons where its guards say ``L['x'].n``. For a range of a size it is what ``why``
+    says: ``x.size()[0] is 5``.
     """
     if guard.kind is GuardKind.RELATION:
-        known = {as_written(name): size for name, size in values.items() if size.isdigit()}
-        sizes = dict.fromkeys(sizes_in(as_written(guard.code)))
-        return ", ".join(f"{name} is {known[name]}" for name in sizes) or None if sizes.keys() <= known.keys() else None
+        return _size_now(as_written(guard.code), values)
     if guard.kind is GuardKind.CLASS:
         return "None" if any(as_written(each) == guard.subject and values[each] == "None" for each in values) else None
     if guard.kind is GuardKind.EMPTY:
@@ -103,6 +101,15 @@ def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
     if len(guard.operands) != 2:  # changed global state has as many as settings have changed
         return None
     return _value_of(guard.operands[0], guard.operands[1], values)
+
+
+def _size_now(relation: str, values: Mapping[str, str]) -> Optional[str]:
+    names = set(sizes_in(relation))
+    if len(names) != 1 or not set(relation.replace(min(names), "")) <= set("0123456789 <=>!"):
+        return None
+    [name] = names
+    found = {value for each, value in values.items() if as_written(each) == name}
+    return f"{name} is {min(found)}" if len(found) == 1 and min(found).isdigit() else None
 
 
 def _value_of(source: str, before: str, values: Mapping[str, str]) -> Optional[str]:

@@ -41,16 +41,16 @@ def run_of_log(log: TraceLog) -> Run:
         for source in run.sources
         if source.path in texts and not source.library and source.text != read_named_source(source.path)
     ]
-    return replace(run, notes=(*run.notes, *_notes(log, missing)))
+    return replace(run, notes=(*run.notes, *_notes(log, events, missing)))
 
 
-def _notes(log: TraceLog, missing: Sequence[str]) -> List[str]:
+def _notes(log: TraceLog, events: Sequence[Event], missing: Sequence[str]) -> List[str]:
     notes = [f"read from {log.path}: {each}" for each in log.notes]
-    unfinished = _unfinished(log.events)
+    unfinished = _unfinished(events)
     if unfinished is not None:
         notes.append(
-            f"the log ends while compile id {unfinished} is compiled, which hangs, was stopped or goes on: what comes "
-            "after, and its time, are not known"
+            f"the log does not have the end of compile id {unfinished}: it hangs, was stopped, goes on, or comes from "
+            "a cache; its time is not known"
         )
     notes.append(
         "a log of torch's trace has no transformed code and no counts of runs: "
@@ -66,14 +66,12 @@ def _notes(log: TraceLog, missing: Sequence[str]) -> List[str]:
 
 
 def _unfinished(events: Sequence[Event]) -> Optional[str]:
-    """Return the id of the last compilation, if PyTorch has not said that it ended."""
-    unfinished: Optional[str] = None
-    for event in events:
-        if event.name == "dynamo_start":
-            unfinished = event.compile_id
-        elif event.name == "compilation_metrics" and event.compile_id == unfinished:
-            unfinished = None
-    return unfinished
+    """Return the id of the last compilation whose end PyTorch has not logged, if it logs ends at all."""
+    started = [event.compile_id for event in events if event.name == "dynamo_start" and event.compile_id]
+    ended = {event.compile_id for event in events if event.name == "compilation_metrics"}
+    if len(set(started)) > 1 and not ended:
+        return None
+    return next((each for each in reversed(started) if each not in ended), None)
 
 
 def _torch_version(events: Sequence[Event]) -> str:
