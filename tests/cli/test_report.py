@@ -27,6 +27,12 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> Tuple[int, st
     return status, printed.out, printed.err
 
 
+def text_of_log() -> str:
+    import gzip
+
+    return gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+
+
 def facts(found: Run) -> dict[str, object]:
     def line(place: object) -> object:
         return place[1] if isinstance(place, tuple) else None
@@ -79,9 +85,7 @@ def test_a_log_of_any_pytorch_becomes_a_page(version: str, tmp_path: Path, capsy
 def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import gzip
-
-    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    text = text_of_log()
     log = tmp_path / "elsewhere.log"
     log.write_text(text.replace("/tmp/logs_work/", "/no/such/folder/"))
     status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
@@ -95,9 +99,7 @@ def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
 def test_a_log_that_ends_in_a_compilation_says_so(
     ends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import gzip
-
-    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    text = text_of_log()
     end = len(text) if ends else text.rindex("\n", 0, text.index('{"compilation_metrics"')) + 1
     log = tmp_path / "some.log"
     log.write_text(text[:end])
@@ -110,9 +112,7 @@ def test_a_log_that_ends_in_a_compilation_says_so(
 def test_a_log_of_a_pytorch_that_logs_no_ends_does_not_say_that_one_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import gzip
-
-    text = gzip.decompress((LOGS / "torch_2_13.log.gz").read_bytes()).decode()
+    text = text_of_log()
     log = tmp_path / "some.log"
     log.write_text(text.replace('{"compilation_metrics"', '{"other_metrics"'))
     _, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")

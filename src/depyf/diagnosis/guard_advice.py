@@ -85,6 +85,7 @@ _MADE_ANEW = (
 _ITS_SOURCE = "the arguments that it comes from"
 _EACH = "each {0} is compiled for on its own"
 _FEW = "each value is compiled for on its own, which is fine for a few"
+_FILLED = "the length is a constant of the compiled code: fill it before the first call"
 _ONCE = "set it once, before the first call"
 _SAME_STATE = "it is compiled once for each such state; set it at one place around the calls"
 
@@ -157,9 +158,8 @@ _BY_ORIGIN: Mapping[Tuple[GuardCause, Origin], str] = {
     (
         GuardCause.LENGTH,
         Origin.ATTRIBUTE,
-    ): "the length is a constant of the compiled code: fill it before the first call; if each input has its "
-    "own, compile the function that works on one part of it",
-    (GuardCause.LENGTH, Origin.GLOBAL): "the length is a constant of the compiled code: fill it before the first call",
+    ): f"{_FILLED}; if each input has its own, compile the function that works on one part of it",
+    (GuardCause.LENGTH, Origin.GLOBAL): _FILLED,
     (
         GuardCause.LENGTH,
         Origin.POSITIONAL,

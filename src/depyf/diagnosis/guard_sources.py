@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import List, Match, Optional
+from typing import Match, Optional
 
 from depyf.lazy_pattern import re_compile
 
@@ -17,7 +17,6 @@ _MEMBER = re_compile(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+
 """A member of a module. Where the program iterates over a ``ModuleList``, Dynamo finds the list in ``__dict__``."""
 _GETATTR = re_compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
 _INDEX = re_compile(r"\[(\d+)\]")
-_SIZE = re_compile(r"[\w.\[\]']+\.size\(\)\[\d+\]")
 _IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")
 _FROM_NUMPY = re_compile(r"___from_numpy\(([^()]*)\)")
 _CELL = re_compile(r"\.__closure__\[(\d+)\]\.cell_contents")
@@ -56,11 +55,6 @@ def in_words(source: str) -> str:
     if found is not None:
         return f"{found[2]} of {found[1]} in dimension {found[3]}"
     return f"length of {text[4:-1]}" if text.startswith("len(") and text.endswith(")") else text
-
-
-def sizes_in(text: str) -> List[str]:
-    """Return the sizes of tensors in a relation as written: ``x.size()[0]``."""
-    return _SIZE.findall(text)
 
 
 STACK_VALUE = "stack value {} at the graph break"

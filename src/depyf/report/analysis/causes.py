@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_explanations import GuardExplanation
-from depyf.diagnosis.guard_sources import as_written, in_words, sizes_in
+from depyf.diagnosis.guard_sources import as_written, in_words
 from depyf.diagnosis.guard_text import read
 from depyf.report.model.run import FailedGuard
 from depyf.report.model.run import Guard as EntryGuard
@@ -104,12 +104,9 @@ def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
 
 
 def _size_now(relation: str, values: Mapping[str, str]) -> Optional[str]:
-    names = set(sizes_in(relation))
-    if len(names) != 1 or not set(relation.replace(min(names), "")) <= set("0123456789 <=>!"):
-        return None
-    [name] = names
-    found = {value for each, value in values.items() if as_written(each) == name}
-    return f"{name} is {min(found)}" if len(found) == 1 and min(found).isdigit() else None
+    sizes = [each for each in relation.split(" <= ") if not each.isdigit()]
+    found = {value for each, value in values.items() if [as_written(each)] == sizes}
+    return f"{sizes[0]} is {min(found)}" if len(found) == 1 and min(found).isdigit() else None
 
 
 def _value_of(source: str, before: str, values: Mapping[str, str]) -> Optional[str]:

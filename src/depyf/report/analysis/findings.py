@@ -61,16 +61,20 @@ def _seconds_by_function(run: Run) -> Dict[int, float]:
     return seconds
 
 
+def _seconds_by_id(run: Run) -> Dict[str, float]:
+    return {each.compile_id: (each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations}
+
+
 def _fallbacks(run: Run) -> Iterator[Finding]:
-    seconds = _seconds_by_function(run)
+    seconds, of_ids = _seconds_by_function(run), _seconds_by_id(run)
     alike: Dict[Tuple[object, ...], List[Fallback]] = {}
     for each in (*raised(run), *lost(run)):
         alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
     for first, *more in alike.values():
         spent = None if first.function is None else seconds.get(first.function)
-        if first.cause == RAISED and all(each.compile_id for each in (first, *more)):  # the entries before it still run
-            ids = {each.compile_id for each in (first, *more)}
-            spent = sum((each.seconds or 0.0) for each in run.compilations if each.compile_id in ids)
+        ids = {each.compile_id for each in (first, *more)}
+        if first.cause == RAISED and all(ids):  # the entries before it still run
+            spent = sum(of_ids.get(str(each), 0.0) for each in ids)
         yield _fallback(run, first, 1 + len(more), spent)
 
 
@@ -178,7 +182,7 @@ def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedGuard]) -> Tupl
 
 
 def _recompiles(run: Run) -> Iterator[Finding]:
-    seconds = {each.compile_id: (each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations}
+    seconds = _seconds_by_id(run)
     by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
     for each in run.recompiles:
         by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
