@@ -6,7 +6,14 @@ import warnings
 from typing import Any
 
 import pytest
-from combinations import chained_comparisons, clauses_that_bind, empty_loops, returns_out_of_blocks, ways_out_of_finally
+from combinations import (
+    chained_comparisons,
+    clauses_that_bind,
+    empty_loops,
+    returns_out_of_blocks,
+    statements_in_statements,
+    ways_out_of_finally,
+)
 
 from depyf.decompiler import decompile_code
 
@@ -44,4 +51,9 @@ def test_a_clause_that_binds_the_exception(source: str) -> None:
 
 @named(empty_loops())
 def test_a_loop_of_nothing_but_its_test(source: str) -> None:
+    is_proved(source)
+
+
+@named(statements_in_statements())
+def test_a_statement_in_a_statement(source: str) -> None:
     is_proved(source)

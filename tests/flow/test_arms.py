@@ -70,7 +70,13 @@ def test_operations_that_stand_alone(ops: str, alone: bool) -> None:
 
 @pytest.mark.parametrize(
     ("block", "expected"),
-    [("a: LOAD x; -> b", True), ("a: STORE x; -> b", False), ("a: LOAD x; true -> b, b", False), ("a: -> b", False)],
+    [
+        ("a: LOAD x; -> b", True),
+        ("a: STORE x; -> b", False),
+        ("a: LOAD x; true -> b, b", False),
+        ("a: PUSH_EXC; -> b", False),
+        ("a: -> b", False),
+    ],
 )
 def test_a_block_that_leaves_an_operand(block: str, expected: bool) -> None:
     assert leaves_operand(flow(block + "\nb: RETURN").blocks[0]) is expected

@@ -170,6 +170,17 @@ def test_two_statements_that_store_stay_two(other: str) -> None:
     assert tails_joined(other) == shown(flow(other))
 
 
+def test_the_subject_of_a_match_is_dropped_in_front_of_the_loop_that_drops_a_value_on_its_line() -> None:
+    dropped = """
+        a 1:    LOAD a; f(); false -> out, b
+        b 2:    POP; -> loop
+        loop 2: g(); false -> out, c
+        c 2:    f(); POP; -> loop
+        out 3:  CONST None; RETURN
+    """
+    assert tails_joined(dropped) == shown(flow(dropped))
+
+
 # --- equal blocks
 
 EXITS = """

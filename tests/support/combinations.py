@@ -182,6 +182,58 @@ def empty_loops() -> Iterator[Named]:
         yield place, functions(bodies)
 
 
+STATEMENTS = {
+    "if": "if y: {0}",
+    "else": "if t:\n    x()\nelse:\n    {1}",
+    "while": "while (z := x()) < y() < t:\n    {1}",
+    "endless": "while True:\n    {1}",
+    "for": "for t, *y in x:\n    {1}",
+    "for_else": "for t in x: z()\nelse:\n    {1}",
+    "with": "with x() as (t, y), z:\n    {1}",
+    "try": "try:\n    {1}\nexcept E as e: t()",
+    "except": "try: t()\nexcept E:\n    {1}",
+    "except_as": "try: t()\nexcept E as e:\n    {1}\nexcept (F, G): z()",
+    "try_else": "try: t()\nexcept E: z()\nelse:\n    {1}",
+    "try_finally": "try:\n    {1}\nfinally:\n    if y: z()\n    else: t()",
+    "finally": "try: t()\nfinally:\n    {1}",
+    "case": "match x:\n    case 1 | 2:\n        {2}\n    case [t, *_] if y(): z()",
+    "guarded": "match x:\n    case {{'k': t}} if y:\n        {2}\n    case _: z()",
+    "wildcard": "match x:\n    case C(y=1): z()\n    case _:\n        {2}",
+}
+
+IN_STATEMENTS = {
+    "call": "x(y)",
+    "return": "return",
+    "return_call": "return x()",
+    "return_choice": "return x() if y else z",
+    "return_starred": "return *y, x",
+    "branch": "if y: return z",
+    "break": "if y: break",
+    "continue": "if y: continue\nx()",
+    "raise": "raise E(x) from y",
+    "assert": "assert x and y, z",
+    "delete": "del t",
+    "walrus": "while (y := x()) or z(): pass",
+    "or": "while x(y or t): z(x)",
+    "not": "while not (x and y): z()\nelse: t()",
+    "else": "for q in x:\n    if q: break\nelse:\n    return y",
+    "yield": "yield x",
+    "comprehension": "y = {p: [q for q in p if q] for p in x if (t := p)}",
+    "function": "def h(p, *, q=x): return y or p",
+}
+
+
+def statements_in_statements() -> Iterator[Named]:
+    """Each of the simple statements and loops in each compound one, at the end of it and of the function or not."""
+    for outer, around in STATEMENTS.items():
+        bodies = {}
+        for kind, inner in IN_STATEMENTS.items():
+            inside = [inner.replace("\n", "\n" + 4 * depth * " ") for depth in range(3)]
+            bodies[kind] = around.format(*inside)
+            bodies[f"{kind}_behind"] = f"{bodies[kind]}\nt()"
+        yield outer, functions(bodies)
+
+
 def functions(bodies: Dict[str, str], head: str = "def {name}(x, y, z, t):") -> str:
     """A module with a function for each of ``bodies`` that this Python can compile."""
     parts = []

@@ -85,8 +85,8 @@ def leaves_operand(block: Block) -> bool:
 
 
 def pushes(instr: Instr) -> bool:
-    """Return whether ``instr`` leaves a value on the stack."""
-    return effect(instr.op, instr.arg)[1] > 0
+    """Return whether ``instr`` leaves a value on the stack; the exception of a handler is none."""
+    return instr.op is not Op.PUSH_EXC and effect(instr.op, instr.arg)[1] > 0
 
 
 def stands_alone(ops: List[Instr]) -> bool:

@@ -50,7 +50,12 @@ def split_equal_tails(graph: FlowGraph) -> bool:
     """Cut blocks that end in the same operations on the same lines where these start. Returns whether anything was cut.
     Short exits are copied to every jump to them."""
     count = len(graph.blocks)
-    ends = [(block, block.ops[-1]) for block in graph.blocks.values() if block.ops and block.ops[-1].op in _TAILS]
+    lower = _drops_of_lower_values(graph)
+    ends = [
+        (block, block.ops[-1])
+        for block in graph.blocks.values()
+        if block.ops and block.ops[-1].op in _TAILS and block.id not in lower
+    ]
     numbers = Counter([(last.op, last.line) for _, last in ends])
     groups: Dict[object, List[Block]] = {}
     for block, last in ends:
@@ -72,6 +77,18 @@ def split_equal_tails(graph: FlowGraph) -> bool:
                 rest = graph.new_block(block.ops[-common:], end, block.region)
                 block.ops, block.term = block.ops[:-common], Jump(rest.id)
     return len(graph.blocks) > count
+
+
+def _drops_of_lower_values(graph: FlowGraph) -> Set[int]:
+    """Return the blocks that only drop a value which the test before them did not keep: the subject of a ``match``, in
+    front of a loop on the line of which another value is dropped."""
+    behind_tests = {
+        target
+        for block in graph.blocks.values()
+        if isinstance(block.term, Branch) and not (block.ops and block.ops[-1].op is Op.COPY)
+        for target in block.successors()
+    }
+    return {id for id in behind_tests if [instr.op for instr in graph.blocks[id].ops] == [Op.POP]}
 
 
 def _copies_before(block: Block, tail: int) -> bool:

@@ -59,7 +59,7 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
     while common and not stands_alone(block.ops[-common:]):
         common -= 1
     cut = len(block.ops) - common
-    if not common or not cut or (pushes(block.ops[cut - 1]) and block.ops[cut - 1].op is not Op.PUSH_EXC):
+    if not common or not cut or pushes(block.ops[cut - 1]):
         return
     rest = graph.new_block(block.ops[cut:], block.term, block.region)
     block.ops, block.term = block.ops[:cut], Jump(rest.id)
