@@ -255,6 +255,20 @@ def test_the_statement_in_front_of_a_written_jump_is_not_looked_for_from_the_end
     assert len(found) < 4 * COPIES
 
 
+def continues(copies: int) -> CodeType:
+    """Each ``continue`` turns the ``if`` at the end of the loop's body: the statements behind it move into the body."""
+    cases = (f"        if f({n}):\n            continue\n        if g({n}):\n            pass\n" for n in range(copies))
+    return function("def h(a, f, g):\n    while a:\n" + "".join(cases))
+
+
+def test_a_block_is_not_measured_again_for_each_jump_that_is_inserted(monkeypatch: pytest.MonkeyPatch) -> None:
+    decompile_code(continues(60))
+    assert lines_run(continues(240)) < 4 * MOST * lines_run(continues(60))
+    found = calls(monkeypatch, _Restorer, "_first")
+    decompile_code(continues(COPIES))
+    assert len(found) < 10 * COPIES
+
+
 def test_code_without_jumps_has_no_copies_to_undo(monkeypatch: pytest.MonkeyPatch) -> None:
     found = calls(monkeypatch, depyf.flow.copies, "thread_jumps")
     decompile_code(function("def f(a):\n    a.b()\n    return a\n"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from itertools import accumulate
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.lines import Span
@@ -13,6 +12,7 @@ from depyf.flow.written_jumps import Written
 from depyf.lift.build import negate
 from depyf.lift.places import column_of, first_operand, first_place, place_of, put, start_of
 from depyf.lift.split_tests import are_apart, operands, parts
+from depyf.structure.least_from import LeastFrom
 from depyf.structure.leaving import always_matches, is_match
 
 Block = List[ast.stmt]
@@ -33,9 +33,9 @@ class _Restorer:
     def __init__(self, block: Block, wildcards: Sequence[Span]) -> None:
         self.wildcards = wildcards
         self.lines: Dict[int, Tuple[int, int]] = {}  # first and last line of each statement, by id
-        self._starts: Dict[int, Tuple[Optional[Block], Optional[ast.stmt], List[int]]] = {}
+        self._starts: Dict[int, Tuple[Block, LeastFrom[int]]] = {}  # the first lines in each block, by its id
+        self._columns: Dict[int, Tuple[Block, LeastFrom[Tuple[bool, int]]]] = {}
         self._chains: Dict[int, List[Block]] = {}  # of else clauses, each in the one before, by the id of the first
-        self._columns: Dict[int, Tuple[Block, int, Optional[int]]] = {}  # with the lengths of blocks, by their ids
         for statement in block:
             self._measure(statement)
 
@@ -43,7 +43,7 @@ class _Restorer:
         place = place_of(node)
         if isinstance(node, ast.Return) and node.value is not None and place_of(node.value) is not None:
             place = None  # in ``with`` it has the span of the exit methods, which are called first
-        first, last = (1 << 30, -1) if place is None else (place.line, place.line)
+        first, last = (_UNKNOWN, -1) if place is None else (place.line, place.line)
         if place is not None and not isinstance(node, ast.stmt):
             last = place.end_line
         todo = children(node)
@@ -61,10 +61,10 @@ class _Restorer:
         return first, last
 
     def _first(self, node: ast.AST) -> int:
-        return self.lines.get(id(node), (1 << 30, -1))[0]
+        return self.lines.get(id(node), (_UNKNOWN, -1))[0]
 
     def _last(self, node: ast.AST) -> int:
-        return self.lines.get(id(node), (1 << 30, -1))[1]
+        return self.lines.get(id(node), (_UNKNOWN, -1))[1]
 
     # --- where it belongs --------------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class _Restorer:
             return
         if all(isinstance(each, ast.Pass) and place_of(each) is None for each in block):
             if kind is Written.PASS or tail:
-                block[:] = [self._jump(span, kind)]
+                self._replace(block, 0, len(block), [self._jump(span, kind)])
             return
         index = self._last_from(block, span.line)
         if index < 0:
@@ -116,11 +116,9 @@ class _Restorer:
 
     def _last_from(self, block: Block, line: int) -> int:
         """Return the index of the last statement of ``block`` that starts on ``line`` or before; -1 if none does."""
-        known, last, starts = self._starts.get(id(block), (None, None, []))
-        if known is not block or last is not block[-1] or len(starts) != len(block):
-            starts = list(accumulate(map(self._first, reversed(block)), min))[::-1]  # of each statement or a later one
-            self._starts[id(block)] = block, block[-1], starts
-        return bisect_right(starts, line) - 1
+        if id(block) not in self._starts:
+            self._starts[id(block)] = block, LeastFrom([*map(self._first, block)])
+        return bisect_right(self._starts[id(block)][1].least, line) - 1
 
     def _innermost_else(self, block: Block, span: Span) -> Block:
         """Return ``block``, or the else clause in it that contains ``span``, through any number of ``elif``. Jumps come
@@ -146,15 +144,12 @@ class _Restorer:
 
     def _is_deeper(self, block: Block, span: Span) -> bool:
         """Return whether ``span`` is further to the right than the statements of ``block``."""
-        column = self._column_of(block)
-        return span.column is not None and (column is None or span.column > column)
-
-    def _column_of(self, block: Block) -> Optional[int]:
-        """Return the column of ``block``, computed again when its length has changed."""
-        known = self._columns.get(id(block))
-        if known is None or known[1] != len(block):
-            known = self._columns[id(block)] = block, len(block), column_of(block)
-        return known[2]
+        if span.column is None:
+            return False
+        if id(block) not in self._columns:
+            self._columns[id(block)] = block, LeastFrom([*map(_column_key, block)])
+        column = self._columns[id(block)][1].least[0][1]
+        return column == _UNKNOWN or span.column > column
 
     def _part(self, statement: ast.stmt, span: Span) -> Optional[Block]:
         """Return the block in ``statement`` that contains a statement at ``span``; ``None`` if there is none."""
@@ -212,18 +207,16 @@ class _Restorer:
         if split:
             outer, inner = parts(operands(branch.test), split)
             within = ast.If(inner, branch.body, [])
-            around = block[index] = ast.If(outer, [within], [])
+            around = ast.If(outer, [within], [])
             self.lines[id(around)] = self.lines[id(within)] = self.lines[id(branch)]
+            self._replace(block, index, index + 1, [around])
             self._turn(around.body, 0, within, span, kind, tail=tail)
             return
         jump = self._jump(span, kind)
-        if kind is not Written.PASS:
-            turned = ast.If(negate(branch.test), [jump], [])
-            block[index:] = [turned, *branch.body]
-        else:
-            turned = ast.If(negate(branch.test), [jump], branch.body)
-            block[index] = turned
+        apart = kind is not Written.PASS
+        turned = ast.If(negate(branch.test), [jump], [] if apart else branch.body)
         self.lines[id(turned)] = self.lines[id(branch)]
+        self._replace(block, index, len(block) if apart else index + 1, [turned, *(branch.body if apart else ())])
 
     def _split(self, branch: ast.If, span: Span) -> int:
         """Return the number of operands of the test that belong to an ``if`` around that of the jump at ``span``."""
@@ -245,18 +238,37 @@ class _Restorer:
         if branch.body and isinstance(branch.body[0], ast.Continue):
             put(branch.body[0], span)
         elif kind is Written.PASS or tail:
-            branch.body[:] = [self._jump(span, kind)]
+            self._replace(branch.body, 0, len(branch.body), [self._jump(span, kind)])
 
     def _append(self, block: Block, span: Span, kind: Written) -> None:
         if isinstance(block[-1], (ast.Continue, ast.Return, ast.Raise, ast.Break)):
             return
-        block.append(self._jump(span, kind))
+        self._replace(block, len(block), len(block), [self._jump(span, kind)])
+
+    def _replace(self, block: Block, start: int, stop: int, statements: Block) -> None:
+        """Replace the statements of ``block`` from ``start`` to ``stop``. No block is changed in another way, so that
+        what is known of it stays true."""
+        block[start:stop] = statements
+        if id(block) in self._starts:
+            self._starts[id(block)][1].replace(start, stop, [*map(self._first, statements)])
+        if id(block) in self._columns:
+            self._columns[id(block)][1].replace(start, stop, [*map(_column_key, statements)])
 
     def _jump(self, span: Span, kind: Written) -> ast.stmt:
         jump: ast.stmt = ast.Pass() if kind is Written.PASS else ast.Continue()
         put(jump, span)
         self.lines[id(jump)] = span.line, span.line
         return jump
+
+
+_UNKNOWN = 1 << 30
+"""The line or column of what shows none: behind all others."""
+
+
+def _column_key(statement: ast.stmt) -> Tuple[bool, int]:
+    """Return a key for the column of ``statement``. That of a block is the least: exact ones come before estimates."""
+    start = start_of(statement)
+    return (True, _UNKNOWN) if start is None or start.column is None else (not start.exact, start.column)
 
 
 def _ends_in_if(block: Block) -> bool:
