@@ -175,6 +175,9 @@ def constants_read(code: Code) -> Set[int]:
 
 def line_of_offset(code: Code) -> Dict[int, int]:
     """Return the line of every byte offset of ``code`` that has one."""
+    positions = positions_of_units(code)
+    if positions is not None:
+        return {2 * unit: line for unit, (line, _, _, _) in enumerate(positions) if line is not None}
     return {2 * unit: span.line for unit, span in enumerate(spans_of_units(code)) if span is not None}
 
 

@@ -20,11 +20,11 @@ UNKNOWN: Contents = {}
 
 @dataclass(frozen=True)
 class Inventory:
-    """``names``: all identifiers. ``kinds``: all node classes but those of names and constants. ``contents``: those of
-    each statement; they are valid while the inventory is kept, which keeps the ``statements``."""
+    """``names``: all identifiers. ``kinds``: all node classes but those of names and constants, as bits. ``contents``:
+    those of each statement; they are valid while the inventory is kept, which keeps the ``statements``."""
 
     names: Set[str]
-    kinds: Set[type]
+    kinds: int
     contents: Contents
     statements: List[ast.AST]
 
@@ -32,7 +32,7 @@ class Inventory:
 def take_inventory(tree: ast.AST) -> Inventory:
     """Return the inventory of ``tree``."""
     names: Set[str] = set()
-    shapes, owners = _Shapes(), [0]
+    owners = [0]
     statements: List[ast.AST] = [tree]
     held: List[int] = []
     for number, statement in enumerate(statements):  # the statements in it are appended meanwhile
@@ -46,12 +46,10 @@ def take_inventory(tree: ast.AST) -> Inventory:
                 continue
             if cls is ast.Constant:
                 continue
-            if cls is str:  # in a list of names
-                names.add(node)
+            bit, strings, children, blocks = _shapes[cls]
+            if not bit:  # a name in a list of names, or ``None`` in place of the key of ``**``
+                names.update([node] if cls is str else ())
                 continue
-            if node is None:  # in place of the key of ``**``
-                continue
-            bit, strings, children, blocks = shapes[cls]
             bits |= bit
             values = node.__dict__
             for field in strings:
@@ -72,8 +70,7 @@ def take_inventory(tree: ast.AST) -> Inventory:
         held.append(bits)
     for number in range(len(held) - 1, 0, -1):
         held[owners[number]] |= held[number]
-    kinds = {cls for cls in shapes if issubclass(cls, ast.AST)}
-    return Inventory(names, kinds, dict(zip(map(id, statements), held)), statements)
+    return Inventory(names, held[0], dict(zip(map(id, statements), held)), statements)
 
 
 def bits_of(*classes: type) -> int:
@@ -89,15 +86,20 @@ _Shape = Tuple[int, Tuple[str, ...], Tuple[str, ...], Tuple[str, ...]]
 
 
 class _Shapes(Dict[type, _Shape]):
-    """By class: its bit, and its fields: those with a string, those with nodes, those with statements."""
+    """By class: its bit, and its fields: those with a string, those with nodes, those with statements. What is no node
+    has no bit."""
 
     def __missing__(self, cls: type) -> _Shape:
         fields: Tuple[str, ...] = getattr(cls, "_fields", ())
         strings = tuple(field for field in fields if field in _IDENTIFIER_FIELDS)
         blocks = () if issubclass(cls, ast.Expression) else block_fields(cls)[0]
         inner = tuple(field for field in child_fields(cls) if field not in blocks)
-        shape = self[cls] = bits_of(cls), strings, inner, blocks
+        bit = bits_of(cls) if issubclass(cls, ast.AST) else 0
+        shape = self[cls] = bit, strings, inner, blocks
         return shape
+
+
+_shapes = _Shapes()
 
 
 @lru_cache(maxsize=None)

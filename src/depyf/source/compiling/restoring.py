@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from types import CodeType
 from typing import Any, Dict, Mapping, Optional, Tuple
 
@@ -38,12 +39,14 @@ class Restoration:
         self._flags = flags
         self._given = given or {}
         self._qualname = self._original_qualname = NAME
+        self._renames = bool(self._names)
 
-    def within(self, qualname: str, original_qualname: str) -> Restoration:
+    def within(self, qualname: str, original_qualname: str, *, respelled: bool) -> Restoration:
         """Return the restoration for code that is called ``qualname`` where it was compiled, and ``original_qualname``
-        at home."""
+        at home. ``respelled``: with variables that were ``respell``-ed."""
         result = Restoration(self._names, self._stand_ins, self._flags, self._given)
         result._qualname, result._original_qualname = qualname, original_qualname
+        result._renames = result._renames or respelled
         return result
 
     def restore(self, code: CodeType) -> CodeType:
@@ -52,15 +55,18 @@ class Restoration:
         for field in ("co_name", "co_qualname"):
             if hasattr(code, field):
                 changes[field] = self._string(getattr(code, field))
-        for field in ("co_names", "co_varnames", "co_cellvars", "co_freevars"):
-            changes[field] = tuple(self._string(name) for name in getattr(code, field))
-        changes["co_consts"] = tuple(self._constant(constant) for constant in code.co_consts)
+        if self._renames:
+            for field in ("co_names", "co_varnames", "co_cellvars", "co_freevars"):
+                changes[field] = tuple(map(self._string, getattr(code, field)))
+        changes["co_consts"] = tuple(map(self._constant, code.co_consts))
         changed = {field: value for field, value in changes.items() if not _same(getattr(code, field), value)}
         return code.replace(**changed) if changed else code
 
     def _constant(self, constant: object) -> object:
         if isinstance(constant, CodeType):
             return self.restore(constant)
+        if type(constant) is str:
+            return self._string(constant)
         return self._strings(self._stand_ins.take_out(constant))
 
     def _strings(self, constant: object) -> object:
@@ -89,7 +95,7 @@ class Restoration:
 def _same(one: object, other: object) -> bool:
     """Return whether both consist of the same objects (equality would confuse 1 and 1.0, and could run user code)."""
     if type(one) is tuple and type(other) is tuple:
-        return len(one) == len(other) and all(a is b for a, b in zip(one, other))
+        return len(one) == len(other) and all(map(operator.is_, one, other))
     return one is other
 
 

@@ -133,10 +133,10 @@ class _Job:
             changed = self.needs_table or reference.co_flags & FUTURE_FLAGS or RESPELLED in self.source.text
             return stand_in_for(reference, own.restore(code) if changed else code)
         target = target_of(tree, reference)
-        if alone is not None:
-            code = own.restore(alone)
-        else:
+        if alone is None:
             code = self._dug(self._scaffold(target), own)
+        else:
+            code = own.restore(alone) if reference.co_flags & FUTURE_FLAGS else alone
         if version_of(reference) != version_of(code):
             return stand_in_for(reference, code)  # to be compared, and never to run: its variables need no order
         cells = set(code.co_cellvars)
@@ -150,7 +150,8 @@ class _Job:
         if missing or unused:
             code = self._dug(self._scaffold(target, missing, unused), own)
         if _out_of_order(code, reference):
-            code = self._dug(self._scaffold(target, missing, unused, sorted_spellings(reference)), own)
+            spelled = self._scaffold(target, missing, unused, sorted_spellings(reference))
+            code = self._dug(spelled, own, respelled=True)
         return stand_in_for(reference, _with_locals(code, unused))
 
     def _free(self) -> List[str]:
@@ -175,10 +176,10 @@ class _Job:
             written = [[by_text.get(name, name) for name in names] for names in written]
         return scaffold(target, self.reference, *written)
 
-    def _dug(self, scaffolded: Scaffolded, restoration: Restoration) -> CodeType:
+    def _dug(self, scaffolded: Scaffolded, restoration: Restoration, *, respelled: bool = False) -> CodeType:
         """Return the code object of the target with its original name, after ``restoration``."""
         code = dig(self._compile(scaffolded.tree), scaffolded)
-        return restoration.within(scaffolded.qualname, self.qualname).restore(code)
+        return restoration.within(scaffolded.qualname, self.qualname, respelled=respelled).restore(code)
 
     def _compile(self, tree: Optional[ast.Module]) -> CodeType:
         """Compile ``tree``; without one the text, which takes less time."""

@@ -7,16 +7,16 @@ here, then at ``temporaries.py``.
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Optional, Set, Tuple, TypeVar
+from typing import Any, Callable, Optional, Tuple, TypeVar
 
-from depyf.source.inventory import Contents, Inventory, take_inventory
-from depyf.source.passes.branches import flatten_branches, remove_passes
+from depyf.source.inventory import Contents, Inventory, bits_of, take_inventory
+from depyf.source.passes.branches import IFS, PASS_STATEMENTS, flatten_branches, remove_passes
 from depyf.source.passes.copies import propagate_copies
 from depyf.source.passes.counting import is_temporary
-from depyf.source.passes.endings import tidy_returns
-from depyf.source.passes.loops import find_conditions, move_exits_out, remove_continues
-from depyf.source.passes.managers import merge_withs
-from depyf.source.passes.percent import restore_percent
+from depyf.source.passes.endings import FUNCTIONS, tidy_returns
+from depyf.source.passes.loops import CONTINUES, WHILES, find_conditions, move_exits_out, remove_continues
+from depyf.source.passes.managers import WITHS, merge_withs
+from depyf.source.passes.percent import FORMATTED, restore_percent
 from depyf.source.passes.temporaries import fold_temporaries
 
 __all__ = ["simplify"]
@@ -26,19 +26,27 @@ Tree = TypeVar("Tree", bound=ast.AST)
 Pass = Callable[[ast.AST, Contents], object]
 """Takes a tree and the contents of its statements (``inventory.py``), and returns the rewritten tree."""
 
-PASSES: Tuple[Pass, ...] = (
-    propagate_copies,
-    fold_temporaries,
-    flatten_branches,
-    move_exits_out,
-    find_conditions,
-    remove_continues,
-    merge_withs,
-    tidy_returns,
-    remove_passes,
-    restore_percent,
+
+class _Temporary:
+    """Represents the names of temporaries among the node classes."""
+
+
+_TEMPORARIES = bits_of(_Temporary)
+
+PASSES: Tuple[Tuple[Pass, int], ...] = (
+    (propagate_copies, _TEMPORARIES),
+    (fold_temporaries, _TEMPORARIES),
+    (flatten_branches, IFS),
+    (move_exits_out, WHILES),
+    (find_conditions, WHILES),
+    (remove_continues, CONTINUES),
+    (merge_withs, WITHS),
+    (tidy_returns, FUNCTIONS),
+    (remove_passes, PASS_STATEMENTS),
+    (restore_percent, FORMATTED),
 )
-"""In the order in which they are applied: later passes depend on the results of earlier ones."""
+"""In the order in which they are applied: later passes depend on the results of earlier ones. Each has the node classes
+that it rewrites: of these, passes make only ``pass``."""
 
 
 def simplify(tree: Tree, inventory: Optional[Inventory] = None) -> Tree:
@@ -46,14 +54,11 @@ def simplify(tree: Tree, inventory: Optional[Inventory] = None) -> Tree:
     changed. Evaluation order and lifetimes of values are preserved. ``inventory``: that of ``tree``."""
     if inventory is None:
         inventory = take_inventory(tree)
-    needless: Set[Pass] = set()
-    if not any(map(is_temporary, inventory.names)):
-        needless |= {propagate_copies, fold_temporaries}
-    if ast.JoinedStr not in inventory.kinds:
-        needless.add(restore_percent)
+    kinds = inventory.kinds | (_TEMPORARIES if any(map(is_temporary, inventory.names)) else 0)
     result: Any = tree
-    for rewrite in PASSES:
-        if rewrite not in needless:
+    for rewrite, wanted in PASSES:
+        if kinds & wanted:
             result = rewrite(result, inventory.contents)
+            kinds |= 0 if result is tree else PASS_STATEMENTS
     simplified: Tree = result
     return simplified

@@ -13,19 +13,19 @@ from depyf.source.passes.blocks import Block, Leaving, rewrite_blocks, same
 # A condition with more operands is easier to read as two nested branches.
 _MOST_CONDITIONS = 4
 
-_IFS, _PASSES = bits_of(ast.If), bits_of(ast.Pass)
+IFS, PASS_STATEMENTS = bits_of(ast.If), bits_of(ast.Pass)
 
 
 def flatten_branches(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Remove ``else`` after a branch that always exits, empty branches, and an ``if`` that is the only statement of an
     ``if``."""
     leaving = Leaving()
-    return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged, contents, _IFS)
+    return rewrite_blocks(tree, lambda block: _without_else(block, leaving), _merged, contents, IFS)
 
 
 def remove_passes(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Remove ``pass`` beside other statements."""
-    return rewrite_blocks(tree, same, _without_pass, contents, _PASSES)
+    return rewrite_blocks(tree, same, _without_pass, contents, PASS_STATEMENTS)
 
 
 def _without_pass(block: Block) -> Block:

@@ -11,12 +11,12 @@ from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, is_definition, rewrite_blocks, same, trim
 from depyf.source.rewriting import Node, replaced
 
-_FUNCTIONS = bits_of(ast.FunctionDef, ast.AsyncFunctionDef)
+FUNCTIONS = bits_of(ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def tidy_returns(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Return ``tree`` with its functions, nested ones and itself, without redundant ``return None``."""
-    tidied = rewrite_blocks(tree, same, lambda block: [_tidied(statement) for statement in block], contents, _FUNCTIONS)
+    tidied = rewrite_blocks(tree, same, lambda block: [_tidied(statement) for statement in block], contents, FUNCTIONS)
     return _tidied(tidied)
 
 

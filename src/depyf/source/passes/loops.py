@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from typing import TypeGuard  # new in 3.10
 
 
-_WHILES, _CONTINUES = bits_of(ast.While), bits_of(ast.Continue)
+WHILES, CONTINUES = bits_of(ast.While), bits_of(ast.Continue)
 
 
 def move_exits_out(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Move the statements before the only exit of a ``while True`` behind the loop."""
-    return rewrite_blocks(tree, same, _with_exits_out, contents, _WHILES)
+    return rewrite_blocks(tree, same, _with_exits_out, contents, WHILES)
 
 
 def find_conditions(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Give a ``while True`` that starts with ``if ...: break`` the condition."""
-    return rewrite_blocks(tree, same, _with_conditions, contents, _WHILES)
+    return rewrite_blocks(tree, same, _with_conditions, contents, WHILES)
 
 
 def remove_continues(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Remove ``continue`` at the end of a loop."""
-    return rewrite_blocks(tree, same, _without_continues, contents, _CONTINUES)
+    return rewrite_blocks(tree, same, _without_continues, contents, CONTINUES)
 
 
 def _without_continues(block: Block) -> Block:

@@ -11,12 +11,12 @@ from depyf.source.passes.blocks import Block, rewrite_blocks, same
 from depyf.source.rewriting import replaced
 
 _With = Union[ast.With, ast.AsyncWith]
-_WITHS = bits_of(ast.With, ast.AsyncWith)
+WITHS = bits_of(ast.With, ast.AsyncWith)
 
 
 def merge_withs(tree: ast.AST, contents: Contents = UNKNOWN) -> object:
     """Merge a ``with`` that is the only statement of a ``with``."""
-    return rewrite_blocks(tree, same, _merged, contents, _WITHS)
+    return rewrite_blocks(tree, same, _merged, contents, WITHS)
 
 
 def _merged(block: Block) -> Block:

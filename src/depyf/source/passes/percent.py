@@ -14,12 +14,12 @@ from depyf.source.rewriting import Node, Rewriter
 _IS_COMPILED_TO_FSTRING = "%s" not in compile("'%s' % (a,)", "<percent>", "eval").co_consts
 
 
-_FORMATTED = bits_of(ast.JoinedStr)
+FORMATTED = bits_of(ast.JoinedStr)
 
 
 def restore_percent(tree: Node, contents: Contents = UNKNOWN) -> Node:
     """Return ``tree`` with ``%`` for f-strings in which every field has a conversion, and at least one has ``!s``."""
-    return _Percent().visit_holders(tree, contents, _FORMATTED) if _IS_COMPILED_TO_FSTRING else tree
+    return _Percent().visit_holders(tree, contents, FORMATTED) if _IS_COMPILED_TO_FSTRING else tree
 
 
 class _Percent(Rewriter):

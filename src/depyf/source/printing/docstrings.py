@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Match
 
-# All characters but these and printable ones need an escape sequence, or would be invisible.
-_RAW_WHITESPACE = "\n\t "
+_LAID_OUT = str.maketrans("", "", "\n\t ")
+"""All characters but these and printable ones need an escape sequence, or would be invisible."""
 
 
 def triple_quoted(text: str) -> str:
     """Return a literal for ``text`` in triple double quotes, raw if that saves backslashes."""
-    odd = [character for character in text if not (character.isprintable() or character in _RAW_WHITESPACE)]
+    odd = not text.translate(_LAID_OUT).isprintable()
     if "\\" in text and not odd and '"""' not in text and not text.endswith(("\\", '"')):
         return f'r"""{text}"""'
     quoted_end = text.endswith('"')

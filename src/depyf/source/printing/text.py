@@ -7,11 +7,13 @@ from typing import Dict, Optional
 
 from depyf.normal.modes import Mode
 from depyf.source.deep_stack import with_deep_stack
-from depyf.source.inventory import Inventory, take_inventory
+from depyf.source.inventory import Inventory, bits_of, take_inventory
 from depyf.source.names import is_writable, make_writable, may_be_mangled
 from depyf.source.printing.literals import Literals
 from depyf.source.printing.statements import Statements
 from depyf.source.source_text import SourceText
+
+_CLASSES = bits_of(ast.ClassDef)
 
 
 def to_source(tree: ast.Module, mode: Mode = Mode.EXEC, inventory: Optional[Inventory] = None) -> SourceText:
@@ -24,7 +26,7 @@ def to_source(tree: ast.Module, mode: Mode = Mode.EXEC, inventory: Optional[Inve
 def _to_source(tree: ast.Module, mode: Mode, inventory: Inventory) -> SourceText:
     names: Dict[str, str] = {}
     if not all(map(is_writable, inventory.names)) or (
-        ast.ClassDef in inventory.kinds and any(map(may_be_mangled, inventory.names))
+        inventory.kinds & _CLASSES and any(map(may_be_mangled, inventory.names))
     ):
         tree, names = make_writable(tree)
     literals = Literals(tree)
