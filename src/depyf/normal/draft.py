@@ -28,6 +28,8 @@ from depyf.normal.ops import ENDS, Instr, Op
 from depyf.quick_dataclass import dataclass
 from depyf.quick_enum import Enum
 
+_LOADS = frozenset({Op.LOAD, Op.CONST})
+
 
 class Draft(Instr):
     """An operation that is being lowered: its target and that of its handler are still byte offsets, and ``op`` may be
@@ -123,6 +125,16 @@ class Lowering:
         if not self.drafts or self.drafts[-1].op is not op or ins.offset in self.targets:
             raise ValueError(f"{self.code.co_name}: {ins.name} at offset {ins.offset} has no {op.value} before it")
         return self.drafts.pop()
+
+    def null_below(self, ins: Instruction) -> List[Draft]:
+        """Return the operations that put a NULL below the top of the stack. There are none where it can be put before
+        the load of a variable or constant, as compilers do where they call an attribute of an imported name (3.11)."""
+        if self.drafts and ins.offset not in self.targets:
+            loaded = self.drafts[-1]
+            if loaded.op in _LOADS and loaded.offset == self.instructions[self.index - 1].offset:
+                self.drafts[-1:] = Draft(Op.NULL, None, loaded.offset, loaded.span, None, loaded.handler), loaded
+                return []
+        return [Draft(Op.NULL), Draft(Op.SWAP, 2)]
 
     def pushed(self, ins: Instruction) -> Optional[Draft]:
         """Return the draft that pushed the top of the stack at ``ins``; None if more than one path leads there from it,

@@ -65,7 +65,7 @@ def branch_or_pop(kind: str) -> Rule:
 
 def load_method(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """Lower ``obj -> method self`` or ``obj -> NULL attribute``: the calls are equivalent, so always the second."""
-    return [Draft(Op.NULL), Draft(Op.SWAP, 2), Draft(Op.ATTR, lowering.code.co_names[ins.arg])]
+    return [*lowering.null_below(ins), Draft(Op.ATTR, lowering.code.co_names[ins.arg])]
 
 
 def format_value(lowering: Lowering, ins: Instruction) -> List[Draft]:

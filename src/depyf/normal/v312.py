@@ -44,7 +44,7 @@ def _load_attr(lowering: Lowering, ins: Instruction) -> List[Draft]:
     """Lower a load: with the low bit ``obj -> method self`` or ``obj -> NULL attribute``. The calls are equivalent, so
     always the second."""
     attribute = Draft(Op.ATTR, lowering.code.co_names[ins.arg >> 1])
-    return [Draft(Op.NULL), Draft(Op.SWAP, 2), attribute] if ins.arg & 1 else [attribute]
+    return [*lowering.null_below(ins), attribute] if ins.arg & 1 else [attribute]
 
 
 def load_super_attr(method: List[Draft]) -> Rule:
