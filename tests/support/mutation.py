@@ -28,7 +28,7 @@ from mutators import MUTATORS, mutated, numbers_at
 from mutators.settled import unsettled
 from same_bytecode import same_bytecode
 
-from depyf.bytecode.instructions import line_of_offset
+from depyf.bytecode.lines import line_of_offset
 from depyf.decompiler import Decompilation, DecompilationError, decompile_code
 from depyf.source.compiling.to_code import compile_like
 from depyf.source.printing.text import to_source

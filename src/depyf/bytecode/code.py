@@ -157,11 +157,15 @@ def version_of(code: Code) -> Version:
     return code.version if isinstance(code, PortableCode) else running_version()
 
 
+def may_use(code: Code, *names: str) -> bool:
+    """Return whether ``code`` may have an instruction with one of these names; false only where it has none."""
+    opcodes, used = table_for(version_of(code)).opcodes, code.co_code[::2]
+    return any(opcodes[name] in used for name in names if name in opcodes)
+
+
 def may_bind_globals(code: Code) -> bool:
     """Return whether the code may store or delete globals; false only where no instruction does."""
-    opcodes = table_for(version_of(code)).opcodes
-    used = code.co_code[::2]
-    return opcodes["STORE_GLOBAL"] in used or opcodes["DELETE_GLOBAL"] in used
+    return may_use(code, "STORE_GLOBAL", "DELETE_GLOBAL")
 
 
 def docstring(code: Code) -> Optional[str]:

@@ -173,14 +173,6 @@ def constants_read(code: Code) -> Set[int]:
     return {each.arg for each in decode(code).instructions if each.name in _READS_CONSTANT}
 
 
-def line_of_offset(code: Code) -> Dict[int, int]:
-    """Return the line of every byte offset of ``code`` that has one."""
-    positions = positions_of_units(code)
-    if positions is not None:
-        return {2 * unit: line for unit, (line, _, _, _) in enumerate(positions) if line is not None}
-    return {2 * unit: span.line for unit, span in enumerate(spans_of_units(code)) if span is not None}
-
-
 def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:
     """Decode the variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
     table = code.co_exceptiontable

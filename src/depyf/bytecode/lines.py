@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from types import CodeType
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from depyf.bytecode.code import Code, PortableCode, version_of
 from depyf.lazy_pattern import re_compile
@@ -72,6 +73,12 @@ def line_ranges(code: Code) -> Iterator[LineRange]:
     """Yield the entries of the line table of ``code``, in order of offsets."""
     for start, end, span in span_ranges(code):
         yield start, end, None if span is None else span.line
+
+
+def line_of_offset(code: CodeType) -> Dict[int, int]:
+    """Return the line of every byte offset that has one, in code that the running Python compiled."""
+    ranges = code.co_lines() if hasattr(code, "co_lines") else line_ranges(code)  # new in 3.10
+    return {offset: line for start, end, line in ranges if line is not None for offset in range(start, end, 2)}
 
 
 def span_ranges(code: Code) -> Iterator[SpanRange]:

@@ -36,6 +36,8 @@ def names_of(code: Code) -> Names:
     if known is not None:
         return Names(str(known), nested)
     own, stated = code.co_name, False
+    if code.co_flags & inspect.CO_OPTIMIZED and not any(map(is_code, code.co_consts)):
+        return Names(own, nested)
     instructions = decode(code).instructions
     for before, ins, behind in zip(instructions, instructions[1:], instructions[2:]):
         if ins.name != "LOAD_CONST":

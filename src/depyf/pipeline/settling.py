@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Set
 
-from depyf.bytecode.instructions import line_of_offset
+from depyf.bytecode.lines import line_of_offset
 from depyf.normal.ops import byte_offset
 from depyf.pipeline.attempts import Attempt, Attempts, Form
 from depyf.source.passes.counting import is_temporary

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Dict, Iterable, List, Mapping, Tuple
 
-from depyf.bytecode.instructions import line_of_offset
+from depyf.bytecode.lines import line_of_offset
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ import inspect
 from types import CodeType
 from typing import Any, Dict, List, Optional, Sequence, Union, cast
 
-from depyf.bytecode.code import Code, is_code, nested_codes
+from depyf.bytecode.code import Code, is_code, may_use, nested_codes
 from depyf.errors import DecompilationError
-from depyf.normal.lowering import lower
-from depyf.normal.ops import Op
 from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Node, replaced
 
@@ -229,7 +227,7 @@ def _calls_super_plainly(reference: Code) -> bool:
     """Return whether ``super().name`` is not one instruction, as it is since 3.12. It is not in modules that mention
     ``super`` outside functions."""
     users = [code for code in nested_codes(reference) if _SUPER in code.co_names]
-    return bool(users) and not any(instr.op is Op.SUPER_ATTR for code in users for instr in lower(code).ops)
+    return bool(users) and not any(may_use(code, "LOAD_SUPER_ATTR") for code in users)
 
 
 def _at(place: ast.AST, node: Node) -> Node:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, nested_codes, version_of
-from depyf.bytecode.nesting import names_of
+from depyf.bytecode.nesting import Names, names_of
 from depyf.errors import DecompilationError
 from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, flags_of, in_mode, is_module
@@ -90,12 +90,12 @@ def _out_of_order(code: CodeType, reference: Code) -> bool:
     )
 
 
-def _given_names(reference: Code) -> Dict[str, str]:
+def _given_names(reference: Code, names: Names) -> Dict[str, str]:
     """Return the qualified names of functions in ``reference`` that differ from the compiler's, by the latter. Dynamo
     gives functions names of its own. Code that no reachable operation makes a function of has none (before 3.11)."""
     if not reference.co_flags & inspect.CO_OPTIMIZED:
         return {}
-    names, given = names_of(reference), {}
+    given = {}
     for inner in reference.co_consts:
         if is_code(inner) and (hasattr(inner, "co_qualname") or id(inner) in names.nested):
             given[f"{names.own}.<locals>.{inner.co_name}"] = names.within(inner)
@@ -105,8 +105,8 @@ def _given_names(reference: Code) -> Dict[str, str]:
 class _Job:
     def __init__(self, source: SourceText, reference: Code, filename: str) -> None:
         self.source, self.reference, self.filename = source, reference, filename
-        self.given = _given_names(reference)
-        self.qualname = names_of(reference).own
+        names = names_of(reference)
+        self.given, self.qualname = _given_names(reference, names), names.own
         self.needs_table = bool(source.constants or source.names or self.given)
 
     def both(self, *, replaceable: bool) -> Compiled:
