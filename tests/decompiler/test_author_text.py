@@ -119,6 +119,31 @@ def raises_in_a_branch(items, a, b, c):
         if b(a):
             c(b)
 
+def a_loop_in_a_try_in_a_loop(a, b, c):
+    while True:
+        try:
+            while a(b):
+                c()
+        finally:
+            b()
+
+def a_loop_with_a_test_in_a_try_in_a_loop(a, b, c):
+    while True:
+        try:
+            if a(b):
+                break
+            c(b)
+        finally:
+            b()
+    return c
+
+def an_assertion_in_a_try_in_a_loop(a, b, c):
+    while True:
+        try:
+            assert a and b, c
+        finally:
+            b()
+
 def a_loop_test_that_its_body_on_its_line_begins_with(a, b):
     while a(b or 1): b = b or 1
 

@@ -7,7 +7,7 @@ from typing import List
 import pytest
 from small_graphs import flow, shown
 
-from depyf.flow.copies import thread_jumps, undo_copies
+from depyf.flow.copies import begin_loops_before_regions, thread_jumps, undo_copies
 
 
 def threaded(text: str) -> List[str]:
@@ -135,3 +135,37 @@ def test_code_without_copies_stays() -> None:
         d 5:            g(); RETURN
     """
     assert undone(text) == shown(flow(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "a: -> b\nb in h: f(); true -> c, d\nc in h: g(); POP; -> b\nd: -> b\nh: RERAISE",
+            "a: -> e\ne: -> b\nb in h: f(); true -> c, d\nc in h: g(); POP; -> b\nd: -> e\nh: RERAISE",
+            id="another loop begins there",
+        ),
+        pytest.param(
+            "b in h: f(); POP; -> d\nd: -> b\nh in i: RERAISE\ni: RERAISE",
+            "e: -> b\nb in h: f(); POP; -> d\nd: -> e\nh in i: RERAISE\ni: RERAISE",
+            id="of two regions",
+        ),
+        pytest.param(
+            "a: f(); POP; -> b\nb in h: f(); true -> b, d\nd in i: g(); POP; -> b\nh in i: RERAISE\ni: RERAISE",
+            "a: f(); POP; -> e\ne in i: -> b\nb in h: f(); true -> b, d\nd in i: g(); POP; -> e\n"
+            "h in i: RERAISE\ni: RERAISE",
+            id="in the outer region",
+        ),
+    ],
+)
+def test_a_loop_that_starts_with_a_region_begins_before_it(text: str, expected: str) -> None:
+    graph = flow(text)
+    begin_loops_before_regions(graph)
+    assert shown(graph) == shown(flow(expected))
+
+
+def test_a_region_that_is_entered_twice_is_no_loop() -> None:
+    text = "a: f(); true -> b, c\nb: f(); POP; -> d\nc: g(); POP; -> d\nd in h: f(); RETURN\nh: RERAISE"
+    graph = flow(text)
+    begin_loops_before_regions(graph)
+    assert shown(graph) == shown(flow(text))

@@ -187,6 +187,8 @@ STATEMENTS = {
     "else": "if t:\n    x()\nelse:\n    {1}",
     "while": "while (z := x()) < y() < t:\n    {1}",
     "endless": "while True:\n    {1}",
+    "endless_try": "while True:\n    try:\n        {2}\n    except E: z()",
+    "endless_finally": "while True:\n    try:\n        {2}\n    finally: z()",
     "for": "for t, *y in x:\n    {1}",
     "for_else": "for t in x: z()\nelse:\n    {1}",
     "with": "with x() as (t, y), z:\n    {1}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Dict, List
+
 from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails
 from depyf.flow.exception_names import forget_exception_names
@@ -17,6 +19,7 @@ from depyf.flow.finally_copies import join_finally_copies
 from depyf.flow.graph import Block, Chains, FlowGraph, Jump, Region
 from depyf.flow.groups import simplify_exception_groups
 from depyf.flow.loop_tests import split_loop_tests
+from depyf.flow.order import order_blocks
 from depyf.flow.patterns import recover_matches
 from depyf.flow.returned_constants import join_returned_constants
 from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests
@@ -52,6 +55,7 @@ def undo_copies(graph: FlowGraph) -> None:
         cut = cut or split_equal_tails(graph)  # of what is left: an exit may end in another one, which is cut next
         changed = join_equal_blocks(graph) or cut
     undo_threaded_choices(graph)
+    begin_loops_before_regions(graph)
 
 
 def cover_jumps(graph: FlowGraph) -> None:
@@ -111,6 +115,33 @@ def thread_jumps(graph: FlowGraph) -> None:
         if first.region == behind.region:
             graph.entry = behind.id
     graph.drop_unreachable()
+
+
+def begin_loops_before_regions(graph: FlowGraph) -> None:
+    """Put an empty block before a region that a loop starts with, and let its back edges from outside lead there: the
+    loop does not begin at the first statement of the region, where another one may (``while True: try: while a: ...``).
+    """
+    chains = Chains(graph)
+    entered: Dict[int, List[int]] = {}  # the blocks that enter a region, by the first one in it
+    for block in graph.blocks.values():
+        for target in block.successors():
+            if not set(chains[graph.blocks[target].region]) <= set(chains[block.region]):
+                entered.setdefault(target, []).append(block.id)
+    if all(len(sources) == 1 and target != graph.entry for target, sources in entered.items()):
+        return
+    order = order_blocks(graph)
+    for target, sources in entered.items():
+        regions = chains[graph.blocks[target].region]
+        outside = {id: sum(region not in chains[graph.blocks[id].region] for region in regions) for id in sources}
+        behind = target
+        for count in sorted({outside[id] for id in sources if order.is_back_edge(id, target)}):
+            header = graph.new_block([], Jump(behind), (*regions, None)[count])
+            for id in sources:
+                if outside[id] >= count:
+                    graph.blocks[id].redirect(behind, header.id)
+            if graph.entry == behind:
+                graph.entry = header.id
+            behind = header.id
 
 
 def _lies_between(chains: Chains, block: Block, middle: Block, beyond: Block) -> bool:
