@@ -95,14 +95,15 @@ def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
     assert (source.text or "").splitlines()[12:14] == ["y = torch.sin(x) * scale", 'print("between two graphs")']
 
 
+@pytest.mark.parametrize("phases", [True, False])
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_log_that_ends_in_a_compilation_says_so(
-    ends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ends: bool, phases: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = text_of_log()
     end = len(text) if ends else text.rindex("\n", 0, text.index('{"compilation_metrics"')) + 1
     log = tmp_path / "some.log"
-    log.write_text(text[:end])
+    log.write_text(text[:end] if phases else text[:end].replace('{"chromium_event"', '{"other_event"'))
     status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
     assert status == 0
     assert ("the log does not have the end of compile id " in printed) is not ends

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Dict, List, Optional
 
-from depyf.report.model.counts import RAISED, SKIPPED, counts_of, lost, raised
+from depyf.report.model.counts import RAISED, SKIPPED, Counts, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library
 from depyf.report.model.run import Fallback, Finding, Run
@@ -95,6 +95,11 @@ def _came_to(each: Fallback) -> str:
     if each.cause == RAISED:
         return "failed to compile, and the call raised the error"
     return "has nothing in it to compile" if each.cause == SKIPPED else f"runs as plain Python ({each.cause})"
+
+
+def compile_time(counts: Counts) -> str:
+    """Return the compile time in words. It is not known where something was compiled, and no compilation has ended."""
+    return in_seconds(counts.seconds) if counts.seconds or not counts.compilations else "not known"
 
 
 def in_seconds(seconds: float) -> str:

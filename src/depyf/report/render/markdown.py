@@ -7,7 +7,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
 from depyf.report.model.counts import RAISED, SKIPPED, counts_of, distinct_breaks, parts_by_function, status_in_words
-from depyf.report.model.headline import ORDER_OF_FINDINGS, cost_of, headline, in_seconds
+from depyf.report.model.headline import ORDER_OF_FINDINGS, compile_time, cost_of, headline
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import Artifact, Compilation, FailedGuard, Fallback, Function, Place, Run
 from depyf.report.render.memory_words import short_line, with_memory
@@ -72,7 +72,7 @@ def _overview(run: Run) -> Iterator[str]:
         ("fallbacks to eager", _if_known(run, counts.fallbacks)),
         ("kernels", counts.kernels),
         ("guards", _if_known(run, counts.guards)),
-        ("compile time", _if_known(run, in_seconds(counts.seconds))),
+        ("compile time", _if_known(run, compile_time(counts))),
     ]
     yield "| | |"
     yield "|---|---:|"

@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from depyf.messages import cut, listed
 from depyf.report.model.counts import counts_of, lost
-from depyf.report.model.headline import cost_of, headline, in_seconds, many
+from depyf.report.model.headline import compile_time, cost_of, headline, many
 from depyf.report.model.phases import phase_totals
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Place, Run
@@ -61,7 +61,7 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
         *([("failed compilations", str(counts.failed))] if counts.failed else []),
         always[2],
         ("guards", str(counts.guards)),
-        ("compile time", in_seconds(counts.seconds) if counts.seconds or not run.phases else "not known"),
+        ("compile time", compile_time(counts)),
     ]
 
 

@@ -84,7 +84,7 @@ function tiles(run) {
     tile(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
     tile(digits(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
     tile(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
-    tile(run.traced && (timeOf(counts) || !run.phases.length) ? seconds(timeOf(counts)) : "–", "to compile", "#time") // of one that has not ended it is not known
+    tile(run.traced && (timeOf(counts) || !counts.compilations) ? seconds(timeOf(counts)) : "–", "to compile", "#time") // of one that has not ended it is not known
   );
 }
 
