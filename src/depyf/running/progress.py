@@ -13,19 +13,17 @@ from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
 from depyf.dynamo.hooks.safely import with_rank
 from depyf.messages import takes_escapes, write
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import GRAPH_BREAK, KERNELS, METRICS, START, Event
 from depyf.torch_trace.stages import Stage
 
 _NEXT = {
-    "dynamo_start": "Dynamo traces",
-    "dynamo_graph_break_reason": "graph break, Dynamo traces again",
+    START: "Dynamo traces",
+    GRAPH_BREAK: "graph break, Dynamo traces again",
     **{name: phrase for stage in Stage for name, phrase in stage.facts.records.items() if phrase},
-    "inductor_output_code": "kernels are built",
+    KERNELS: "kernels are built",
     "dynamo_cpp_guards_str": "guards are built",
 }
 """The step of torch that follows each of its reports."""
-
-_ENDS = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
 
 class Progress:
@@ -45,7 +43,7 @@ class Progress:
     def __call__(self, event: Event) -> None:
         if event.compile_id is None or os.getpid() != self._process:
             return
-        if event.name in _ENDS:
+        if event.name in METRICS:
             self._begun.pop(event.compile_id, None)
             self.close()
             return
@@ -85,7 +83,7 @@ class Progress:
         """Return ``name (file.py:12)`` of the frame, from the first event of a compilation; ``None`` for other
         events."""
         stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
-        if event.name != "dynamo_start" or not stack:
+        if event.name != START or not stack:
             return None
         frame = stack[-1]
         path = frame.get("filename")

@@ -31,7 +31,18 @@ BULKY = frozenset({"str", "describe_tensor", "describe_storage", "describe_sourc
 PHASE = "chromium_event"
 """The beginning or the end of a phase of a compilation."""
 
-METRICS = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
+START = "dynamo_start"
+"""Dynamo traces a frame: its first attempt begins, or another one."""
+
+GRAPH_BREAK, RECOMPILATION = "dynamo_graph_break_reason", "recompile_reasons"
+"""Why the graph ends before the frame does; which guards of the entries before failed. Both come before the end."""
+
+KERNELS = "inductor_output_code"
+"""The code that Inductor wrote."""
+
+FORWARD_METRICS, BACKWARD_METRICS = "compilation_metrics", "bwd_compilation_metrics"
+METRICS = frozenset({FORWARD_METRICS, BACKWARD_METRICS})
+"""The end of a compilation, with its times; a backward that is compiled later has an end of its own."""
 
 STANDALONE = "standalone/"
 """The start of compile ids for compilations without Dynamo: torch gives them none, depyf does."""
@@ -93,7 +104,7 @@ def without_bulk(event: Event) -> Event:
         return event
     if event.name == ERROR:
         return replace(event, text=condensed(event.payload))
-    in_file = event.name == "inductor_output_code" or "_cache_" in event.name or is_graph(event.payload)
+    in_file = event.name == KERNELS or "_cache_" in event.name or is_graph(event.payload)
     if not (in_file or event.name in UNREAD):
         return event
     return replace(event, text=None)

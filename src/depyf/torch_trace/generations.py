@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
 
 from depyf.quick_dataclass import replace
-from depyf.torch_trace.events import PHASE, Event
+from depyf.torch_trace.events import FORWARD_METRICS, PHASE, RECOMPILATION, START, Event
 
 R = TypeVar("R")
 
@@ -25,7 +25,7 @@ def distinguished(records: Iterable[R]) -> List[R]:
                 if compile_id in ended.get(_frame(compile_id), ()) and _begins(record):
                     generations[_frame(compile_id)] = generations.get(_frame(compile_id), 1) + 1
                     del ended[_frame(compile_id)]
-                elif record.name == "compilation_metrics":
+                elif record.name == FORWARD_METRICS:
                     ended.setdefault(_frame(compile_id), set()).add(compile_id)
             if _frame(compile_id) in generations:
                 changed: Any = record
@@ -49,4 +49,4 @@ def _begins(event: Event) -> bool:
         if event.payload is None:  # received in process
             return isinstance(event.meta, dict) and (event.meta.get("name"), event.meta.get("ph")) == ("dynamo", "B")
         return '"name": "dynamo"' in event.payload and '"ph": "B"' in event.payload
-    return event.attempt == 0 and event.name in ("dynamo_start", "recompile_reasons")
+    return event.attempt == 0 and event.name in (START, RECOMPILATION)

@@ -13,7 +13,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.frames import callers
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
-from depyf.torch_trace.events import CALL_SITE, Event
+from depyf.torch_trace.events import CALL_SITE, START, Event
 
 
 class CallSites:
@@ -48,7 +48,7 @@ class CallSites:
     def of(self, event: Event) -> Optional[Event]:
         """Return an event with both for the event with which a compilation starts, on the thread that compiles; None
         for other events."""
-        if event.name != "dynamo_start" or event.compile_id is None:
+        if event.name != START or event.compile_id is None:
             return None
         stack = [{"filename": path, "line": line, "name": name} for path, line, name in callers()]
         at = self._called_at()

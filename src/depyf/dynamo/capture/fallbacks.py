@@ -33,7 +33,7 @@ from depyf.own_package import FOLDER
 from depyf.report.analysis.compilation_events import error_stack
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, Event
 from depyf.torch_trace.tracebacks import Frame, users_stack
 from depyf.user_code import innermost_line
 
@@ -100,9 +100,9 @@ class Fallbacks:
 
     @safely("noting a frame that Dynamo skips for a graph break")
     def _event(self, event: Event) -> None:
-        if event.name == "dynamo_graph_break_reason":
+        if event.name == GRAPH_BREAK:
             self._broken[event.compile_id] = break_report(event)
-        elif event.name == "compilation_metrics":
+        elif event.name == FORWARD_METRICS:
             broken, code = self._broken.pop(event.compile_id, None), frames.code_being_compiled()
             if broken is not None and code is not None and not event.meta.get("fail_type"):
                 reason, stack = broken.reason, broken.stack
@@ -189,7 +189,7 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
     known = {frame.compile_id for frame in noted}
     names: Dict[str, Dict[str, object]] = {}
     """What metrics say of the function, by its number: those of a limit that is an error do not."""
-    for event in session.events("compilation_metrics"):
+    for event in session.events(FORWARD_METRICS):
         if isinstance(event.meta, dict):
             name = {key: event.meta.get(key) for key in _NAMES}
             name = names.setdefault((event.compile_id or "").rpartition("/")[0], name)

@@ -21,6 +21,7 @@ from depyf.dynamo.hooks.attribution import current_compile_id, current_piece
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.lazy_pattern import re_compile
+from depyf.torch_trace.events import FORWARD_METRICS
 
 Loader = Callable[..., object]
 
@@ -113,7 +114,7 @@ def _copied(receivers: Receivers, path: str) -> Optional[str]:
         if copy is not None:
             backward = frames.loads_backward()
             session.add(KernelFile(compile_id, function, index, copy, path, text, backward, session.stepping, piece))
-            if compile_id is not None and session.events("compilation_metrics", compile_id):
+            if compile_id is not None and session.events(FORWARD_METRICS, compile_id):
                 # A backward, or a piece, that is compiled when it is first called.
                 note_what_runs(session, compile_id)
             running = copy if session.stepping else running

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequ
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import KERNELS, Event
 from depyf.torch_trace.provenance import ModuleChain, kernel_launches_event, node_in, node_stacks_event
 from depyf.torch_trace.stages import stage_of
 
@@ -89,7 +89,7 @@ class Provenance:
     @safely("noting where graph nodes come from")
     def of(self, event: Event) -> Optional[Event]:
         """Return a further event if more is known about what this one reports."""
-        if event.name == "inductor_output_code":
+        if event.name == KERNELS:
             launches = self.launches.take()
             return kernel_launches_event(event, launches) if launches else None
         stage = stage_of(event.name, event.payload)

@@ -24,7 +24,7 @@ from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, RECOMPILATION, Event
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def supplement(receive: Receive, printed: Printed = _ignore) -> List[Undo]:
     substitutes = [
         (Stage.BEFORE_PRE_GRAD.record, hooks.first_passes),
         (Stage.BEFORE_POST_GRAD.record, hooks.last_passes),
-        ("dynamo_graph_break_reason", hooks.graph_breaks),
-        ("compilation_metrics", hooks.ends),
-        ("recompile_reasons", hooks.recompilations),  # its reasons come before the end
+        (GRAPH_BREAK, hooks.graph_breaks),
+        (FORWARD_METRICS, hooks.ends),
+        (RECOMPILATION, hooks.recompilations),  # its reasons come before the end
     ]
     installed = [
         install()
@@ -191,7 +191,7 @@ class _Hooks:
             f"Graph break in user code at {place}\nGraph Break Reason: {reason}\n"
             f"User code traceback:\n{''.join(traceback.format_list(stack))}"
         )
-        self._send("dynamo_graph_break_reason", {}, text)
+        self._send(GRAPH_BREAK, {}, text)
 
     def recompilations(self) -> Optional[Undo]:
         """Send failed guards. Before 2.3 torch computes them before the compilation has an id, so they are sent at its
@@ -217,7 +217,7 @@ class _Hooks:
         place, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
         if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
-            self._send("recompile_reasons", {}, json.dumps([str(reason) for reason in reasons]))
+            self._send(RECOMPILATION, {}, json.dumps([str(reason) for reason in reasons]))
 
     def ends(self) -> Optional[Undo]:
         """Send the end of each compilation, with torch's metrics."""
@@ -228,7 +228,7 @@ class _Hooks:
         numbers = {field.name: getattr(metrics, field.name) for field in dataclasses.fields(metrics)}
         numbers.setdefault("has_guarded_code", numbers.get("guard_count") is not None)
         numbers.setdefault("fail_type", "an error" if numbers.get("fail_reason") else None)
-        self._send("compilation_metrics", numbers, None)
+        self._send(FORWARD_METRICS, numbers, None)
 
 
 def _with_inductor(hook: Callable[[], Optional[Undo]]) -> Optional[Undo]:

@@ -11,6 +11,7 @@ from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.hooks import backends
 from depyf.quick_dataclass import replace
+from depyf.torch_trace.events import BACKWARD_METRICS
 from depyf.torch_trace.stages import Expected, NamedStage, Stage, is_boxed, with_status
 
 RUNS = "This file is what runs: a breakpoint in it stops."
@@ -42,7 +43,7 @@ def backward_is_pending(session: Session, file: GraphFile) -> bool:
     kernels = [each for each in session.records(KernelFile, file.compile_id) if each.function == file.function]
     if kernels:
         return all(kernel.backward is False for kernel in kernels)
-    if session.events("bwd_compilation_metrics", file.compile_id):
+    if session.events(BACKWARD_METRICS, file.compile_id):
         return False
     # A backend that runs graphs boxes their arguments when it compiles them; older ones interpret them.
     return not file.runs or not (backends.interprets_graphs() or is_boxed(file.text))

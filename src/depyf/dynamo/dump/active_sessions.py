@@ -55,15 +55,13 @@ from depyf.dynamo.store.names import compiled_fn_number
 from depyf.dynamo.store.process_end import at_process_end
 from depyf.messages import warn
 from depyf.source.deep_stack import without_collector
-from depyf.torch_trace.events import PHASE, STANDALONE, Event
+from depyf.torch_trace.events import METRICS, PHASE, STANDALONE, START, Event
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """Before PyTorch 2.6 Dynamo would compile their functions that come to a stop. (At the stop it is out.)"""
 
 _RUNS = 1 << 21
 """How many runs are kept until they are counted, at each compilation and at the end."""
-
-_END_OF_COMPILATION = frozenset({"compilation_metrics", "bwd_compilation_metrics"})
 
 
 class Capture:
@@ -296,7 +294,7 @@ class Capture:
         for more in (self._provenance.of(event), self._call_sites.of(event)):
             if more is not None:
                 self._receive(more)
-        if event.name in _END_OF_COMPILATION:
+        if event.name in METRICS:
             if event.compile_id is not None:
                 self._run_from_files(event.compile_id)
                 self._caches.forget(event.compile_id)
@@ -304,7 +302,7 @@ class Capture:
     def _start_of(self, compile_id: str) -> Optional[Event]:
         """Return the last event with which a compilation of this id started."""
         sessions = self.receivers(compile_id)
-        return next(iter((sessions[-1].events("dynamo_start", compile_id) if sessions else [])[-1:]), None)
+        return next(iter((sessions[-1].events(START, compile_id) if sessions else [])[-1:]), None)
 
     def _graphs_are_complete(self) -> None:
         compile_id = compile_ids.current_compile_id()

@@ -7,6 +7,7 @@ from typing import Iterator, List, Optional
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.session import Session
+from depyf.torch_trace.events import RECOMPILATION
 from depyf.torch_trace.recompiles import reasons_of
 
 _SHOWN = 8
@@ -63,7 +64,7 @@ def _recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]
     """Return which guards of which cache entries failed before this compilation, the most recent entry first."""
     if compile_id is None:
         return []
-    return [reason for event in session.events("recompile_reasons", compile_id) for reason in reasons_of(event)]
+    return [reason for event in session.events(RECOMPILATION, compile_id) for reason in reasons_of(event)]
 
 
 def _title(frame: FrameSkipped) -> str:

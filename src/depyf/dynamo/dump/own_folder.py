@@ -30,7 +30,7 @@ from depyf.messages import listed, warn
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.own_files import manifest_name
 from depyf.report.read.reading import load_manifest
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import METRICS, Event
 from depyf.torch_trace.resume_names import function_name
 
 _DELAY, _SHARE = 0.5, 0.05
@@ -38,8 +38,6 @@ _DELAY, _SHARE = 0.5, 0.05
 
 _AT_EXIT = 5.0
 """Seconds that the manifest is waited for where the process ends by ``os._exit``: a lock may be held for ever."""
-
-_ENDS = ("compilation_metrics", "bwd_compilation_metrics")
 
 
 _MOST_NAMED = 8
@@ -186,7 +184,7 @@ class _Own:
 
     def _event(self, event: Event) -> None:
         """Write the manifest a little later. A thread that begins while the interpreter ends can't."""
-        if event.name in _ENDS and self._timer is None and not sys.is_finalizing():
+        if event.name in METRICS and self._timer is None and not sys.is_finalizing():
             self._timer = threading.Timer(self._delay, self._write)
             self._timer.daemon = True
             safely("writing what was compiled so far")(self._timer.start)()

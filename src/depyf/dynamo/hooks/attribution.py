@@ -23,7 +23,7 @@ from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.own_package import is_own
 from depyf.quick_dataclass import dataclass
-from depyf.torch_trace.events import GRAPH_PASS, LATER, PIECE_STARTS, STANDALONE, Event
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_PASS, LATER, PIECE_STARTS, STANDALONE, Event
 
 if TYPE_CHECKING:
     import torch
@@ -321,7 +321,7 @@ def _metrics(compile_id: str, work: _Work, failure: Optional[BaseException]) -> 
         "fail_reason": None if failure is None else str(failure),
         "has_guarded_code": failure is None,
     }
-    return Event("compilation_metrics", compile_id, 0, meta, None, ended)
+    return Event(FORWARD_METRICS, compile_id, 0, meta, None, ended)
 
 
 def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:

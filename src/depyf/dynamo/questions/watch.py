@@ -29,7 +29,7 @@ from depyf.dynamo.store.names import StableNames
 from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.compilation_events import GRAPHS
 from depyf.torch_trace.breaks import break_report
-from depyf.torch_trace.events import PHASE, Event
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, PHASE, RECOMPILATION, Event
 from depyf.torch_trace.recompiles import failed_guards
 from depyf.torch_trace.tracebacks import Frame
 from depyf.user_code import innermost_line, is_library
@@ -146,17 +146,17 @@ class Watch(HookedContext[object]):
         if not self._undo:  # closed, but a wrapper of one of its hooks still calls that
             return
         self._count_graph(event)
-        if event.name == "recompile_reasons":
+        if event.name == RECOMPILATION:
             happening = _recompile(event)
             if happening is not None:
                 self._wanted[event.compile_id] = happening
             return
-        if event.name == "compilation_metrics":
+        if event.name == FORWARD_METRICS:
             if event.meta.get("has_guarded_code", True):
                 self._report_wanted(event.compile_id)
         elif event.name != PHASE:  # which is also reported for frames that are skipped
             self._report_wanted(event.compile_id)
-        if event.name == "dynamo_graph_break_reason":
+        if event.name == GRAPH_BREAK:
             self._report(_graph_break(event))
 
     def _count_graph(self, event: Event) -> None:
@@ -165,7 +165,7 @@ class Watch(HookedContext[object]):
             return
         if event.name in GRAPHS:
             self._captured.add(compile_id)
-        elif event.name == "compilation_metrics" and compile_id in self._captured:
+        elif event.name == FORWARD_METRICS and compile_id in self._captured:
             self._captured.discard(compile_id)
             self._graphs += not event.meta.get("fail_type") and event.meta.get("has_guarded_code") is not False
 

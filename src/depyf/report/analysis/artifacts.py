@@ -10,7 +10,7 @@ from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import replace
 from depyf.report.model.run import Artifact, ArtifactKind
 from depyf.stored_text import StoredText
-from depyf.torch_trace.events import PHASE, Event
+from depyf.torch_trace.events import KERNELS, PHASE, Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
 PASSES_ORDER = 85
@@ -107,7 +107,7 @@ def _described(event: Event, before: int) -> Optional[Tuple[ArtifactKind, str, i
     stage = stage_of(event.name, event.text)
     if stage is not None:
         return "graph", stage.value, order_of(stage, before), "python"
-    if event.name == "inductor_output_code":
+    if event.name == KERNELS:
         return "kernels", "", KERNELS_ORDER, "python"
     if event.name in _WRAPPERS:
         return "wrapper", event.name, WRAPPER_ORDER, "python"

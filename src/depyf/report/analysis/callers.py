@@ -13,10 +13,9 @@ from depyf.report.analysis.shapes import LinesOfCode, own_places
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Place, Run
 from depyf.torch_trace.breaks import break_report
-from depyf.torch_trace.events import CALL_SITE, Event, resolve_frames
+from depyf.torch_trace.events import CALL_SITE, GRAPH_BREAK, START, Event, resolve_frames
 
 _STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
-_BREAKS = "dynamo_graph_break_reason"
 
 
 def of_callers(events: Sequence[Event]) -> List[Event]:
@@ -25,7 +24,7 @@ def of_callers(events: Sequence[Event]) -> List[Event]:
         each
         for each in events
         if each.compile_id
-        and (each.name in (CALL_SITE, _BREAKS) or (isinstance(each.meta, Mapping) and "stack" in each.meta))
+        and (each.name in (CALL_SITE, GRAPH_BREAK) or (isinstance(each.meta, Mapping) and "stack" in each.meta))
     ]
 
 
@@ -38,7 +37,7 @@ def callers(
     complete: Dict[str, Tuple[Place, ...]] = {}
     for event in events:
         frames = event.meta.get("stack") if isinstance(event.meta, Mapping) else None
-        if event.compile_id and event.name == "dynamo_start":
+        if event.compile_id and event.name == START:
             before = frames[:-1] if isinstance(frames, list) else []
             found.setdefault(event.compile_id, own_places(before, names, sources, written))
         elif event.compile_id and event.name == CALL_SITE and frames:
@@ -66,7 +65,7 @@ def _stacks_inside(
 ) -> Iterator[Tuple[str, Tuple[Place, ...]]]:
     """Yield the calls before Dynamo in whole stacks that were reported while a compilation ran."""
     for event in events:
-        frames = event.meta.get("stack") if isinstance(event.meta, Mapping) and event.name != "dynamo_start" else None
+        frames = event.meta.get("stack") if isinstance(event.meta, Mapping) and event.name != START else None
         if event.compile_id and event.name != CALL_SITE and isinstance(frames, list):
             whole = resolve_frames([each for each in frames if isinstance(each, Mapping)], names)
             before = list(itertools.takewhile(lambda frame: not _is_of_dynamo(frame), whole))
@@ -84,11 +83,11 @@ def _stacks_of_breaks(
     """Yield the calls before the compiled function in the stacks of its graph breaks."""
     compiled: Dict[str, Tuple[object, object]] = {}
     for event in events:
-        frames = event.meta.get("stack") if event.name == "dynamo_start" and isinstance(event.meta, Mapping) else None
+        frames = event.meta.get("stack") if event.name == START and isinstance(event.meta, Mapping) else None
         if event.compile_id and isinstance(frames, list) and frames and isinstance(frames[-1], Mapping):
             [last] = resolve_frames(frames[-1:], names)
             compiled[event.compile_id] = last.get("filename"), last.get("name")
-        elif event.compile_id and event.name == _BREAKS:
+        elif event.compile_id and event.name == GRAPH_BREAK:
             stack = break_report(event).stack
             inside = (at for at, (path, _, name) in enumerate(stack) if (path, name) == compiled.get(event.compile_id))
             before = [{"filename": path, "line": line} for path, line, _ in stack[: next(inside, 0)]]

@@ -10,7 +10,7 @@ from depyf.report.analysis.facts import TransformedFact
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.cache_lookups import CACHES
-from depyf.torch_trace.events import ERROR, Event
+from depyf.torch_trace.events import ERROR, FORWARD_METRICS, Event
 from depyf.torch_trace.metrics import seconds_of
 from depyf.torch_trace.stages import Stage
 from depyf.torch_trace.tracebacks import Frame, users_stack
@@ -59,7 +59,7 @@ def error_stack(events: Sequence[Event]) -> Tuple[Frame, ...]:
         if event.name == ERROR and event.payload:
             return users_stack(event.payload)
     for event in reversed(events):
-        if event.name == "compilation_metrics" and event.meta.get("fail_user_frame_filename"):
+        if event.name == FORWARD_METRICS and event.meta.get("fail_user_frame_filename"):
             frame = event.meta["fail_user_frame_filename"], int(event.meta.get("fail_user_frame_lineno") or 0)
             return ((*frame, str(event.meta.get("co_name") or "")),)
     return ()

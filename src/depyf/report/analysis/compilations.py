@@ -27,7 +27,16 @@ from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
 from depyf.torch_trace.breaks import break_report
-from depyf.torch_trace.events import LATER, Event, resolve_frames
+from depyf.torch_trace.events import (
+    BACKWARD_METRICS,
+    FORWARD_METRICS,
+    GRAPH_BREAK,
+    LATER,
+    RECOMPILATION,
+    START,
+    Event,
+    resolve_frames,
+)
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
@@ -107,8 +116,8 @@ class Compilations:
             dynamic=tuple(symbols_in(events)),
             cache=caches_in(events),
             start=None if begun is None else begun - self._started,
-            seconds=total_seconds(events, "compilation_metrics", LATER),
-            backward_seconds=total_seconds(events, "bwd_compilation_metrics"),
+            seconds=total_seconds(events, FORWARD_METRICS, LATER),
+            backward_seconds=total_seconds(events, BACKWARD_METRICS),
             runs=None if fact is None else fact.runs,
             graph_runs=forward[0],
             graph_run_seconds=forward[1],
@@ -147,7 +156,7 @@ class Compilations:
         """Return the graph breaks, each once for each compilation in which it happened."""
         found: Dict[Tuple[object, ...], GraphBreak] = {}
         for compile_id in self._events:
-            for event in self._named(compile_id, "dynamo_graph_break_reason"):
+            for event in self._named(compile_id, GRAPH_BREAK):
                 broken = self._parts.part("a graph break", None, self._break, compile_id, event)
                 if broken is not None:
                     found.setdefault((compile_id, broken.place, broken.reason), broken)
@@ -175,7 +184,7 @@ class Compilations:
         found: Dict[str, Recompile] = {}
         seen: Dict[int, Set[Tuple[str, str]]] = {}
         for compile_id in self._events:
-            for event in self._named(compile_id, "recompile_reasons"):
+            for event in self._named(compile_id, RECOMPILATION):
                 if compile_id not in found and not reached_limit(self._metrics(compile_id)):
                     made = self._parts.part("why a function was recompiled", None, self._recompile, event, seen)
                     if made is not None:
@@ -255,7 +264,7 @@ class Compilations:
         return [event for event in self._events.get(compile_id, ()) if event.name == name]
 
     def _metrics(self, compile_id: str) -> Mapping[str, Any]:
-        named = self._named(compile_id, "compilation_metrics")
+        named = self._named(compile_id, FORWARD_METRICS)
         return named[-1].meta if named and isinstance(named[-1].meta, Mapping) else {}
 
     def key_of(self, compile_id: str) -> Optional[Key]:
@@ -263,7 +272,7 @@ class Compilations:
         metrics = self._metrics(compile_id)
         if metrics.get("co_name"):
             return str(metrics["co_name"]), str(metrics.get("co_filename")), int(metrics.get("co_firstlineno") or 0)
-        for event in self._named(compile_id, "dynamo_start"):
+        for event in self._named(compile_id, START):
             frames = resolve_frames(event.meta.get("stack"), self._names) if isinstance(event.meta, Mapping) else []
             if frames:  # the frame that is compiled is the innermost
                 last = frames[-1]

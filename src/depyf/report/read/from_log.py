@@ -12,7 +12,7 @@ from depyf.report.analysis.facts import Files, Origin
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Run
-from depyf.torch_trace.events import Event
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, START, Event
 from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
@@ -67,8 +67,8 @@ def _notes(log: TraceLog, events: Sequence[Event], missing: Sequence[str]) -> Li
 
 def _unfinished(events: Sequence[Event]) -> Optional[str]:
     """Return the id of the last compilation whose end PyTorch has not logged, if it logs ends at all."""
-    started = [event.compile_id for event in events if event.name == "dynamo_start" and event.compile_id]
-    ended = {event.compile_id for event in events if event.name == "compilation_metrics"}
+    started = [event.compile_id for event in events if event.name == START and event.compile_id]
+    ended = {event.compile_id for event in events if event.name == FORWARD_METRICS}
     if len(set(started)) > 1 and not ended:
         return None
     return next((each for each in reversed(started) if each not in ended), None)
@@ -97,7 +97,7 @@ def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
         if event.text and "# File: " in event.text:
             for path, line, code in _IN_GRAPH.findall(event.payload or ""):
                 _note(found, path, int(line), code)
-        elif event.name == "dynamo_graph_break_reason":
+        elif event.name == GRAPH_BREAK:
             below = (event.payload or "").split("User code traceback:")[-1]
             user = below.split("\nTraceback")[0]  # not torch's own frames below it
             for path, line, code in _IN_TRACEBACK.findall(user):

@@ -22,6 +22,7 @@ from depyf.dynamo.store.names import StableNames, file_stem
 from depyf.dynamo_code import RESUME_PREFIX
 from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.breaks import break_report
+from depyf.torch_trace.events import GRAPH_BREAK
 
 EARLIER = "Compiled before prepare_debug was entered, or after it was left."
 
@@ -123,7 +124,7 @@ class _Known:
 
 
 def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
-    reports = [break_report(event) for event in session.events("dynamo_graph_break_reason", compile_id)]
+    reports = [break_report(event) for event in session.events(GRAPH_BREAK, compile_id)]
     return tuple(session.stable.text(f"Graph break at {each.filename}:{each.line}: {each.title}") for each in reports)
 
 

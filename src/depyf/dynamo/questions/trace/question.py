@@ -32,8 +32,6 @@ from depyf.dynamo.store.names import StableNames
 from depyf.torch_trace import events as trace_events
 from depyf.torch_trace.metrics import seconds_of
 
-_ENDS = ("compilation_metrics", "bwd_compilation_metrics")
-
 _NO_ENDS = (
     "this Python (before 3.12) does not report when a frame ends: only graphs have times, and what runs as plain "
     "Python is seen once"
@@ -265,10 +263,10 @@ class _Runs:
 
     @safely("recording a compilation")
     def _receive(self, event: trace_events.Event) -> None:
-        if event.name not in _ENDS:
+        if event.name not in trace_events.METRICS:
             return
         meta: Any = event.meta if isinstance(event.meta, dict) else {}
-        backward = event.name == "bwd_compilation_metrics"
+        backward = event.name == trace_events.BACKWARD_METRICS
         name = meta.get("co_name") or self._compiling.get(event.compile_id)
         if name is None:  # the fallback came before the compilation began; ``add`` receives it
             return
