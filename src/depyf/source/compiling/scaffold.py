@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from types import CodeType
 from typing import Any, Dict, List, Optional, Sequence, Union, cast
 
 from depyf.bytecode.code import Code, is_code, may_use, nested_codes
 from depyf.errors import DecompilationError
+from depyf.lazy_pattern import re_compile
 from depyf.quick_dataclass import dataclass
 from depyf.source.rewriting import Node, replaced
 
@@ -75,6 +77,20 @@ def target_of(tree: ast.Module, reference: Code) -> Target:
             function: ast.FunctionDef = _at(value, _function(NAME, value.args, [returned]))
             return function
     raise DecompilationError(f"{reference.co_name}: the source has no function, lambda or class")
+
+
+def with_marked_name(text: str, reference: Code) -> Optional[str]:
+    """Return ``text`` with its function called ``NAME``; ``None`` where it needs more surroundings, or is none."""
+    if not reference.co_flags & inspect.CO_OPTIMIZED or reference.co_flags & _IN_SURROUNDINGS or reference.co_freevars:
+        return None
+    definition = None if _calls_super_plainly(reference) else _DEFINITION.search(text)
+    return None if definition is None else text[: definition.start(1)] + NAME + text[definition.end(1) :]
+
+
+_IN_SURROUNDINGS = inspect.CO_NESTED | inspect.CO_ITERABLE_COROUTINE
+"""The flags of functions that an enclosing function or a decorator changes."""
+
+_DEFINITION = re_compile(r"^(?:async )?def (\w+)", re.MULTILINE)
 
 
 def scaffold(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from types import CodeType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, TypeVar
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, TypeVar, Union
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.code import FUTURE_FLAGS, Code, is_code, nested_codes, version_of
@@ -18,7 +18,16 @@ from depyf.quick_dataclass import dataclass
 from depyf.source.compiling.cell_order import RESPELLED, respell, sorted_spellings
 from depyf.source.compiling.placeholders import StandIns
 from depyf.source.compiling.restoring import Restoration, stand_in_for
-from depyf.source.compiling.scaffold import Scaffolded, Target, dig, marks, scaffold, target_of
+from depyf.source.compiling.scaffold import (
+    NAME,
+    Scaffolded,
+    Target,
+    dig,
+    marks,
+    scaffold,
+    target_of,
+    with_marked_name,
+)
 from depyf.source.deep_stack import with_deep_stack
 from depyf.source.futures import imported_flags
 from depyf.source.source_text import SourceText
@@ -113,28 +122,43 @@ class _Job:
         if is_module(self.reference):
             alone = self._compile(None)
         else:
-            target = target_of(self.source.tree, self.reference)
-            alone = self._dug(self._scaffold(target), Restoration())
-            alone = alone.replace(co_flags=alone.co_flags | marks(target))
+            alone = self._in_text() or self._in_scaffold()
         made = {f"{self.qualname}.<locals>.{inner.co_name}" for inner in alone.co_consts if isinstance(inner, CodeType)}
         given = {name: self.given[name] for name in made & set(self.given)}
         if not replaceable:
             return Compiled(alone, alone, given)
         return Compiled(alone, self.restored(None if self.needs_table else alone, all_locals=False), given)
 
+    def _in_text(self) -> Optional[CodeType]:
+        """Return the code object of the function in the compiled text, which takes half the time; ``None`` if it needs
+        surroundings."""
+        text = with_marked_name(self.source.text, self.reference)
+        module = None if text is None else self._compile(text)
+        for each in module.co_consts if module is not None else ():
+            if isinstance(each, CodeType) and each.co_name == NAME:  # others are lambdas for defaults, or annotations
+                return Restoration().within(NAME, self.qualname, respelled=False).restore(each)
+        return None
+
+    def _in_scaffold(self) -> CodeType:
+        target = self._target()
+        code = self._dug(self._scaffold(target), Restoration())
+        return code.replace(co_flags=code.co_flags | marks(target))
+
+    def _target(self, stand_ins: Optional[StandIns] = None) -> Target:
+        tree = self.source.tree
+        return target_of(tree if stand_ins is None else stand_ins.put_in(tree), self.reference)
+
     def restored(self, alone: Optional[CodeType], *, all_locals: bool) -> CodeType:
         """Return a replacement for the original; ``alone`` is the compiled text if that needs only other flags."""
         reference = self.reference
         stand_ins = StandIns(self.source.constants)
         own = Restoration(self.source.names, stand_ins, reference.co_flags & FUTURE_FLAGS, self.given)
-        tree = stand_ins.put_in(self.source.tree) if self.source.constants or not is_module(reference) else None
-        if tree is None or is_module(reference):
-            code = alone or self._compile(tree)
+        if is_module(reference):
+            code = alone or self._compile(stand_ins.put_in(self.source.tree) if self.source.constants else None)
             changed = self.needs_table or reference.co_flags & FUTURE_FLAGS or RESPELLED in self.source.text
             return stand_in_for(reference, own.restore(code) if changed else code)
-        target = target_of(tree, reference)
         if alone is None:
-            code = self._dug(self._scaffold(target), own)
+            code = self._dug(self._scaffold(self._target(stand_ins)), own)
         else:
             code = own.restore(alone) if reference.co_flags & FUTURE_FLAGS else alone
         if version_of(reference) != version_of(code):
@@ -148,9 +172,9 @@ class _Job:
             loaded = _loaded_by_name(code)
             unused = [name for name in unused if name not in loaded]
         if missing or unused:
-            code = self._dug(self._scaffold(target, missing, unused), own)
+            code = self._dug(self._scaffold(self._target(stand_ins), missing, unused), own)
         if _out_of_order(code, reference):
-            spelled = self._scaffold(target, missing, unused, sorted_spellings(reference))
+            spelled = self._scaffold(self._target(stand_ins), missing, unused, sorted_spellings(reference))
             code = self._dug(spelled, own, respelled=True)
         return stand_in_for(reference, _with_locals(code, unused))
 
@@ -181,14 +205,15 @@ class _Job:
         code = dig(self._compile(scaffolded.tree), scaffolded)
         return restoration.within(scaffolded.qualname, self.qualname, respelled=respelled).restore(code)
 
-    def _compile(self, tree: Optional[ast.Module]) -> CodeType:
-        """Compile ``tree``; without one the text, which takes less time."""
+    def _compile(self, changed: Union[ast.Module, str, None]) -> CodeType:
+        """Compile a ``changed`` tree or text; without one the text as it is. A tree takes more time."""
         # With asserts and docstrings, regardless of the interpreter's flags: the source contains what was compiled.
         # Annotations are evaluated unless the text itself postpones them.
         source, mode, flags = self.source, self.source.mode, flags_of(self.reference)
-        compiled: object = source.text  # which sets the flags that it imports
-        if tree is not None or mode is not Mode.EXEC:
-            compiled, flags = in_mode(tree or source.tree, mode), flags | imported_flags(source.tree)
+        compiled: object = changed or source.text  # which sets the flags that it imports
+        if isinstance(changed, ast.Module) or mode is not Mode.EXEC:
+            tree = changed if isinstance(changed, ast.Module) else source.tree
+            compiled, flags = in_mode(tree, mode), flags | imported_flags(source.tree)
         arguments: Any = (compiled, self.filename, mode.value, flags, True, 0)
         # The compiler's warnings were given for the original; and it warns of a replacement constant that is called or
         # compared by identity.
