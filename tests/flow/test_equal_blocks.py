@@ -14,11 +14,12 @@ from depyf.flow.equal_blocks import (
     split_equal_tails,
 )
 from depyf.flow.loop_tests import same_operation, split_loop_tests
+from depyf.flow.repeated import Repeated
 
 
 def joined(text: str) -> List[str]:
     graph = flow(text)
-    join_equal_blocks(graph)
+    join_equal_blocks(graph, Repeated(graph))
     return shown(graph)
 
 
@@ -81,8 +82,8 @@ ONE_TEST = """
 
 def loop_tests_joined(text: str) -> List[str]:
     graph = flow(text)
-    split_loop_tests(graph)
-    join_equal_blocks(graph)
+    split_loop_tests(graph, Repeated(graph))
+    join_equal_blocks(graph, Repeated(graph))
     return shown(graph)
 
 
@@ -122,15 +123,15 @@ def test_a_loop_whose_body_begins_with_the_end_of_its_test_is_not_cut_there() ->
         out:     CONST None; RETURN
     """
     graph = flow(text)
-    assert not split_loop_tests(graph)
+    assert not split_loop_tests(graph, Repeated(graph))
     assert shown(graph) == shown(flow(text))
 
 
 def test_a_joined_test_is_known_as_a_copy() -> None:
     graph = flow(WHILE)
-    split_loop_tests(graph)
+    split_loop_tests(graph, Repeated(graph))
     assert not graph.copied_tests
-    join_equal_blocks(graph)
+    join_equal_blocks(graph, Repeated(graph))
     assert graph.copied_tests == {0}
 
 
@@ -139,8 +140,8 @@ def test_a_joined_test_is_known_as_a_copy() -> None:
 
 def tails_joined(text: str) -> List[str]:
     graph = flow(text)
-    split_equal_tails(graph)
-    join_equal_blocks(graph)
+    split_equal_tails(graph, Repeated(graph))
+    join_equal_blocks(graph, Repeated(graph))
     return shown(graph)
 
 
@@ -259,11 +260,11 @@ def test_both_arms_of_one_expression_stay() -> None:
 
 def test_constants_are_returned_once_where_nobody_wrote_them() -> None:
     graph = flow("a 1: LOAD x; true -> c, b\nb 2: CONST None; RETURN\nc 3: CONST None; RETURN")
-    join_equal_blocks(graph)
+    join_equal_blocks(graph, Repeated(graph))
     assert len(graph.blocks) == 3  # two lines: two statements
     for block in graph.blocks.values():
         block.implicit = True
-    join_equal_blocks(graph)
+    join_equal_blocks(graph, Repeated(graph))
     assert len(graph.blocks) == 2
 
 

@@ -16,13 +16,14 @@ from depyf.flow.exit_copies import (
     split_exit_copies,
 )
 from depyf.flow.graph import FlowGraph
+from depyf.flow.repeated import Repeated
 
 EXPRESSION = compile("0", "<module>", "eval", dont_inherit=True)
 
 
 def cut_and_joined(graph: FlowGraph) -> None:
-    split_exit_copies(graph)
-    join_equal_blocks(graph)
+    split_exit_copies(graph, Repeated(graph))
+    join_equal_blocks(graph, Repeated(graph))
 
 
 def assert_becomes(step: Callable[[FlowGraph], Any], text: str, expected: str, code: Any = FUNCTION) -> None:
@@ -76,7 +77,7 @@ def test_exits_that_are_written_twice_stay(other: str) -> None:
 def test_no_more_is_cut_than_the_compiler_copies() -> None:
     long = "a() @5; POP @5; b() @5; POP @5; LOAD e @5; RAISE 1 @5"
     graph = flow(f"a 1: LOAD c; false -> n, y\ny 2: f(); POP; {long}\nn 3: g(); POP; {long}")
-    split_exit_copies(graph)
+    split_exit_copies(graph, Repeated(graph))
     assert sorted(len(block.ops) for block in graph.blocks.values()) == [1, 4, 4, 7, 7]
 
 

@@ -39,19 +39,9 @@ class Arms:
         return self._numbers[id]
 
     def _tests_of(self, block: Block) -> Optional[FrozenSet[object]]:
-        if self._one_statement or not block.ops or block.ops[0].line is None or returns_constant(block):
+        if self._one_statement or not may_be_arm(block):
             return None
-        if [instr.op for instr in block.ops] in ([Op.RETURN], [Op.RERAISE]):
-            return None  # the value was computed before, on several paths; the exception is that of the handler
-        if block.ops[0].op is Op.ADD:
-            return None  # the value is added to an earlier display
-        if block.ops[-1].op is Op.RAISE and (block.ops[0].op is Op.SPECIAL or _values_left(block.ops) >= 0):
-            return None  # the end of an ``assert``, which is copied to each of its tests, or of a statement
         line = block.ops[0].line
-        if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
-            return None  # it only drops lower values, as after the guard of a case
-        if any(instr.op is Op.POP_EXC for instr in block.ops):
-            return None  # an exception was handled: by ``with``, and the next statement follows
         tests = set()
         for id in self.predecessors[block.id]:
             before = self._blocks[id]
@@ -68,6 +58,23 @@ class Arms:
             begins = any(instr.op in _STATEMENT_ENDS for instr in before.ops[:-count])
             tests.add((how, value, None if begins else self.tests_of(id)))
         return frozenset(tests) or None
+
+
+def may_be_arm(block: Block) -> bool:
+    """Return whether ``block`` may be an arm of an expression, as far as its operations show."""
+    if not block.ops or block.ops[0].line is None or returns_constant(block):
+        return False
+    if [instr.op for instr in block.ops] in ([Op.RETURN], [Op.RERAISE]):
+        return False  # the value was computed before, on several paths; the exception is that of the handler
+    if block.ops[0].op is Op.ADD:
+        return False  # the value is added to an earlier display
+    if block.ops[-1].op is Op.RAISE and (block.ops[0].op is Op.SPECIAL or _values_left(block.ops) >= 0):
+        return False  # the end of an ``assert``, which is copied to each of its tests, or of a statement
+    line = block.ops[0].line
+    if all(instr.op is Op.POP for instr in block.ops if instr.line == line):
+        return False  # it only drops lower values, as after the guard of a case
+    # an exception was handled: by ``with``, and the next statement follows
+    return all(instr.op is not Op.POP_EXC for instr in block.ops)
 
 
 def _goes_on(before: Block, block: Block) -> bool:

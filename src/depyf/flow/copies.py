@@ -21,6 +21,7 @@ from depyf.flow.groups import simplify_exception_groups
 from depyf.flow.loop_tests import split_loop_tests
 from depyf.flow.order import order_blocks
 from depyf.flow.patterns import recover_matches
+from depyf.flow.repeated import Repeated
 from depyf.flow.returned_constants import join_returned_constants
 from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests
 
@@ -48,12 +49,12 @@ def undo_copies(graph: FlowGraph) -> None:
     join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)
-    changed = True
+    repeated, changed = Repeated(graph), True
     while changed:
-        cut = split_loop_tests(graph)
-        cut = split_exit_copies(graph) or cut
-        cut = cut or split_equal_tails(graph)  # of what is left: an exit may end in another one, which is cut next
-        changed = join_equal_blocks(graph) or cut
+        cut = split_loop_tests(graph, repeated)
+        cut = split_exit_copies(graph, repeated) or cut
+        cut = cut or split_equal_tails(graph, repeated)  # of what is left: an exit may end in one that is cut next
+        changed = join_equal_blocks(graph, repeated) or cut
     undo_threaded_choices(graph)
     begin_loops_before_regions(graph)
 

@@ -5,14 +5,14 @@ Blocks are first cut where the common part begins (tests in ``loop_tests``), the
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Dict, List, Set
 
-from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement
+from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement, may_be_arm
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
 from depyf.flow.handling import handling
 from depyf.flow.loop_tests import same_operation, ways_of
 from depyf.flow.managers import leaves_manager, leaves_with_value
+from depyf.flow.repeated import Repeated
 from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
 from depyf.normal.modes import has_returns
@@ -46,21 +46,16 @@ def _find_implicit_returns(graph: FlowGraph) -> None:
             block.implicit = True
 
 
-def split_equal_tails(graph: FlowGraph) -> bool:
+def split_equal_tails(graph: FlowGraph, repeated: Repeated) -> bool:
     """Cut blocks that end in the same operations on the same lines where these start. Returns whether anything was cut.
-    Short exits are copied to every jump to them."""
+    Short exits are copied to every jump to them. Needs several ends of statements on one line."""
     count = len(graph.blocks)
-    lower = _drops_of_lower_values(graph)
-    ends = [
-        (block, block.ops[-1])
-        for block in graph.blocks.values()
-        if block.ops and block.ops[-1].op in _TAILS and block.id not in lower
-    ]
-    numbers = Counter([(last.op, last.line) for _, last in ends])
     groups: Dict[object, List[Block]] = {}
-    for block, last in ends:
-        term = block.term
-        if numbers[last.op, last.line] < 2 or last.line is None or not isinstance(term, (Jump, End)):
+    ends = [block for block in repeated.ends() if block.ops and block.ops[-1].op in _TAILS]
+    lower = _drops_of_lower_values(graph, ends)
+    for block in ends:
+        term, last = block.term, block.ops[-1]
+        if block.id in lower or last.line is None or not isinstance(term, (Jump, End)):
             continue
         if not returns_constant(block) and not leaves_with_value(block.ops):
             where = behind_empty(graph, term.target) if isinstance(term, Jump) else None
@@ -79,16 +74,16 @@ def split_equal_tails(graph: FlowGraph) -> bool:
     return len(graph.blocks) > count
 
 
-def _drops_of_lower_values(graph: FlowGraph) -> Set[int]:
-    """Return the blocks that only drop a value which the test before them did not keep: the subject of a ``match``, in
-    front of a loop on the line of which another value is dropped."""
-    behind_tests = {
+def _drops_of_lower_values(graph: FlowGraph, blocks: List[Block]) -> Set[int]:
+    """Return those of ``blocks`` that only drop a value which the test before them did not keep: the subject of a
+    ``match``, in front of a loop on the line of which another value is dropped."""
+    drops = {block.id for block in blocks if len(block.ops) == 1 and block.ops[0].op is Op.POP}
+    return drops and drops.intersection(
         target
         for block in graph.blocks.values()
         if isinstance(block.term, Branch) and not (block.ops and block.ops[-1].op is Op.COPY)
         for target in block.successors()
-    }
-    return {id for id in behind_tests if [instr.op for instr in graph.blocks[id].ops] == [Op.POP]}
+    )
 
 
 def _copies_before(block: Block, tail: int) -> bool:
@@ -132,7 +127,7 @@ def _common_tail(one: Block, two: Block) -> int:
 _KEEPING = _TAILS | {Op.SWAP, Op.POP_EXC, Op.LOAD, Op.CONST}
 
 
-def join_equal_blocks(graph: FlowGraph) -> bool:
+def join_equal_blocks(graph: FlowGraph, repeated: Repeated) -> bool:
     """Merge blocks with the same operations from the same lines, the same successors and the same region.
 
     That closes ``while`` loops with a test at the top and at the bottom, and undoes copied exits.
@@ -142,7 +137,7 @@ def join_equal_blocks(graph: FlowGraph) -> bool:
     its copies have different successors at first, and with the test that leads to it.
     """
     count = len(graph.blocks)
-    candidates = _alike(graph)
+    candidates = _alike(graph, repeated)
     if candidates and _Joiner(graph, candidates).run():
         graph.drop_unreachable()
     return len(graph.blocks) < count
@@ -160,17 +155,19 @@ class _Joiner:
     """Joins equal blocks, then the predecessors that have become equal by that."""
 
     def __init__(self, graph: FlowGraph, candidates: Set[int]) -> None:
-        self.graph, self.arms = graph, Arms(graph)
-        self.handled = handling(graph) if any(_in_handler(graph.blocks[id]) for id in candidates) else {}
-        self.place = {id: place for place, id in enumerate(graph.blocks)}
-        self.sources = {id: set(before) for id, before in self.arms.predecessors.items()}
+        self.graph, self.candidates = graph, candidates
+        blocks = [graph.blocks[id] for id in candidates]
+        self.handled = handling(graph) if any(map(_in_handler, blocks)) else {}
+        self.arms = Arms(graph) if any(map(may_be_arm, blocks)) else None
+        self.predecessors = graph.predecessors() if self.arms is None else self.arms.predecessors
+        self.sources: Dict[int, Set[int]] = {}
+        self.place = dict(zip(graph.blocks, range(len(graph.blocks))))
         self.users = {
             block.id: {block.term.target}
-            for block in graph.blocks.values()
+            for block in blocks
             if isinstance(block.term, Jump) and leaves_operand(block) and self._is_operand(block)
         }
         self.entries = {region.entry for region in graph.regions()}
-        self.candidates = candidates
         self.groups: Dict[object, Set[int]] = {}
         self.keys: Dict[int, object] = {}
 
@@ -178,7 +175,7 @@ class _Joiner:
         """Return whether ``block`` computes one value. A value that it drops first must have been tested: it is not the
         result of an exit method, where the statement after ``with`` is copied to both exits."""
         if block.ops[0].op is Op.POP and not any(
-            isinstance(self.graph.blocks[id].term, Branch) for id in self.sources[block.id]
+            isinstance(self.graph.blocks[id].term, Branch) for id in self.predecessors[block.id]
         ):
             return False
         return computes_alone(block.ops)
@@ -225,7 +222,7 @@ class _Joiner:
         """Return the key of a block with the tests that lead to it, and the exceptions that are handled where it raises
         or leaves one. Only where the keys of several blocks are equal is this needed."""
         handled = self.handled[id] if _in_handler(self.graph.blocks[id]) else ()
-        return self.keys[id], self.arms.tests_of(id), handled
+        return self.keys[id], None if self.arms is None else self.arms.tests_of(id), handled
 
     def _merged(self, group: List[int]) -> Dict[int, int]:
         """Return the copies among equal blocks, each with its original; operands of the same use are no copies."""
@@ -246,11 +243,17 @@ class _Joiner:
 
     def _redirect(self, old: int, new: int) -> Set[int]:
         """Redirect the edges to ``old`` to ``new``; return their source blocks."""
-        sources = {id for id in self.sources.pop(old) if id in self.graph.blocks}
+        sources = {id for id in self._sources_of(old) if id in self.graph.blocks}
         for id in sources:
             self.graph.blocks[id].redirect(old, new)
-        self.sources[new] |= sources
+        self._sources_of(new).update(sources)
         return sources
+
+    def _sources_of(self, id: int) -> Set[int]:
+        """Return the blocks that lead to block ``id``; some may have been joined to others meanwhile."""
+        if id not in self.sources:
+            self.sources[id] = set(self.predecessors[id])
+        return self.sources[id]
 
 
 def _test_as_first(kept: Block, copy: Block) -> None:
@@ -261,18 +264,20 @@ def _test_as_first(kept: Block, copy: Block) -> None:
         mine.jump_when, mine.target, mine.fall = other.jump_when, other.target, other.fall
 
 
-def _alike(graph: FlowGraph) -> Set[int]:
-    """Return the blocks that may have an equal: another one has the same length and lines. Most have none."""
+def _alike(graph: FlowGraph, repeated: Repeated) -> Set[int]:
+    """Return the blocks that may have an equal: another one has the same length and lines. Most have none. None are
+    returned if no two of them have the same successors: blocks only become equal where their successors are joined."""
+    ends = repeated.ends()
+    if len({(len(block.ops), *sorted(block.term.successors())) for block in ends}) == len(ends):
+        return set()
     groups: Dict[object, List[int]] = {}
-    for block in graph.blocks.values():
-        ops = block.ops
-        if _only_tests_for_none(block):
-            groups.setdefault(Test.NONE, []).append(block.id)
-        elif ops:
+    for block in ends:
+        ops, looks = block.ops, None
+        if ops and not returns_constant(block):
             middle = ops[len(ops) // 2]
             lines = [line_of_statement(instr) for instr in (ops[0], ops[-1])]
             looks = (len(ops), *lines, comparable(ops[0]), middle.op, comparable(middle))
-            groups.setdefault(None if returns_constant(block) else looks, []).append(block.id)
+        groups.setdefault(looks, []).append(block.id)
     alike = {id for group in groups.values() if len(group) > 1 for id in group}
     if not graph.code.returns_value:
         return alike

@@ -10,21 +10,25 @@ from depyf.normal.ops import Instr, Op
 
 
 def forget_exception_names(graph: FlowGraph) -> None:
-    """Remove the code for ``except E as name``: the region whose handler is ``name = None; del name; reraise``."""
+    """Remove the code for ``except E as name``: the region whose handler is ``name = None; del name; reraise``. Code
+    that deletes nothing has none."""
+    if Op.DELETE not in graph.code.kinds:
+        return
     gone: Dict[Region, str] = {}
     for region in graph.regions():
         name = _forgets(graph.blocks[region.entry])
         if name is not None:
             gone[region] = name
-    if not gone and not _bound_exceptions(graph):
+    names = set(gone.values()) | _bound_exceptions(graph)
+    if not names:
         return
     outer = {region: graph.outer(region) for region in gone}
-    names = set(gone.values()) | _bound_exceptions(graph)
     for block in graph.blocks.values():
         while block.region in gone:
             assert block.region is not None
             block.region = outer[block.region]
-        block.ops = _without_forgetting(graph, block, names)
+        if Op.DELETE in [instr.op for instr in block.ops]:
+            block.ops = _without_forgetting(graph, block, names)
     graph.drop_unreachable()
 
 

@@ -21,6 +21,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from depyf.flow.arms import Arms, comparable, line_of_statement
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
 from depyf.flow.managers import leaves_manager, leaves_with_value, spans_of_managers
+from depyf.flow.repeated import Repeated
 from depyf.normal.effects import effect
 from depyf.normal.modes import Mode, mode_of
 from depyf.normal.ops import Instr, Op
@@ -33,30 +34,28 @@ _WITHOUT_LINE = frozenset({Op.ADD, Op.POP})
 _CLASS_ENDS = [("name", name) for name in ("__static_attributes__", "__classdictcell__", "__classcell__")]
 
 
-def split_exit_copies(graph: FlowGraph) -> bool:
-    """Cut the blocks that end in copies of the same exit. Returns whether anything was cut."""
+def split_exit_copies(graph: FlowGraph, repeated: Repeated) -> bool:
+    """Cut the blocks that end in copies of the same exit. Returns whether anything was cut. Needs several exits on one
+    line, one of which is not a whole block."""
     groups: Dict[object, List[Block]] = {}
-    for block in graph.blocks.values():
-        if block.ops and _leaves(graph, block) and block.ops[-1].line is not None:
+    ends = repeated.ends()
+    for block in ends:
+        if block.ops and block.ops[-1].line is not None and _leaves(graph, block):
             last = block.ops[-1]
             where = block.term.target if isinstance(block.term, Jump) else None
             key = (where, block.region, block.leaves, last.op, line_of_statement(last))
             groups.setdefault(key, []).append(block)
     cuts: Dict[int, int] = {}
-    several = [blocks for blocks in groups.values() if len(blocks) > 1]
+    several = [blocks for blocks in groups.values() if len(blocks) > 1 and any(len(block.ops) > 1 for block in blocks)]
     if not several:
         return False
     arms = Arms(graph)
     for blocks in several:
         cuts.update(_common_exits([_Ending(graph, block, arms.tests_of(block.id)) for block in blocks]))
-    changed = False
-    for block in list(graph.blocks.values()):
-        common = cuts.get(block.id, 0)
-        if 0 < common < len(block.ops):
-            rest = graph.new_block(block.ops[-common:], block.term, block.region)
-            block.ops, block.term = block.ops[:-common], Jump(rest.id)
-            changed = True
-    return changed
+    longer = [block for block in ends if cuts.get(block.id, len(block.ops)) < len(block.ops)]
+    for block in longer:
+        graph.cut(block, -cuts[block.id])
+    return bool(longer)
 
 
 def join_returned_comparisons(graph: FlowGraph) -> None:
@@ -91,17 +90,18 @@ def join_returned_arms(graph: FlowGraph) -> None:
         if not begin or _new_values(ops[:begin])[-1] == 1:  # else ``a or b``: the value was tested before
             exit = tuple((instr.op, instr.arg) for instr in ops[begin:])
             groups.setdefault((ops[-1].span, exit, block.region), []).append((block, begin))
-    several = [arms for arms in groups.values() if len(arms) > 1]
+    several = [
+        arms for arms in groups.values() if len({block.ops[at - 1].span if at else None for block, at in arms}) > 1
+    ]
     managers = spans_of_managers(graph) if several else set()
     for arms in several:
         first, begin = arms[0]
         if first.ops[-1].span in managers:  # a return in a ``with`` has its span
             continue
-        if len({block.ops[begin - 1].span if begin else None for block, begin in arms}) > 1:
-            _merge_copies(graph, [block for block, _ in arms])
-            end = graph.new_block(first.ops[begin:], End(), first.region)
-            for block, begin in arms:
-                block.ops, block.term = block.ops[:begin], Jump(end.id)
+        _merge_copies(graph, [block for block, _ in arms])
+        end = graph.new_block(first.ops[begin:], End(), first.region)
+        for block, begin in arms:
+            block.ops, block.term = block.ops[:begin], Jump(end.id)
 
 
 def _merge_copies(graph: FlowGraph, blocks: List[Block]) -> None:

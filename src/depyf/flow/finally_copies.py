@@ -106,9 +106,7 @@ class _Joiner:
         id, index = position
         if index == 0:
             return id
-        block = self.graph.blocks[id]
-        rest = self.graph.new_block(block.ops[index:], block.term, block.region)
-        block.ops, block.term = block.ops[:index], Jump(rest.id)
+        rest = self.graph.cut(self.graph.blocks[id], index)
         self._add(rest)
         return rest.id
 
@@ -218,6 +216,8 @@ class _CopyMatch:
         """Return the position of the next operation. ``stays_out``: or the exit of an outer region that is entered
         again before it, as at the end of a loop in which all is in a ``try``."""
         id, index = position
+        if index < len(self.graph.blocks[id].ops):
+            return position
         left: Dict[Region, int] = {}
         for _ in range(len(self.graph.blocks)):
             block = self.graph.blocks[id]
@@ -242,7 +242,7 @@ class _CopyMatch:
             instr = block.ops[ours[1]]
             if instr.op is Op.RERAISE and not nested:
                 return self._continue_at(self._normal(here, stays_out=True))
-            dropped = None if nested else self._behind_dropped(ours)
+            dropped = None if nested or instr.op not in (Op.POP, Op.SWAP) else self._behind_dropped(ours)
             if dropped is not None:
                 ours, drops = dropped
                 behind = self._behind(theirs, drops[: len(drops) // 2] if self.returns else ())

@@ -6,7 +6,7 @@ Blocks are mutable while the steps of this layer undo the compiler's copies; the
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
@@ -15,8 +15,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.quick_enum import Enum
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """A protected region: the handler's entry block, the stack depth kept, and whether LASTI is pushed."""
 
     entry: int
@@ -156,6 +155,12 @@ class FlowGraph:
         self.next_id += 1
         return block
 
+    def cut(self, block: Block, index: int) -> Block:
+        """Cut ``block`` before its operation ``index``; return the new block with the rest."""
+        rest = self.new_block(block.ops[index:], block.term, block.region)
+        block.ops, block.term = block.ops[:index], Jump(rest.id)
+        return rest
+
     def outer(self, region: Region) -> Optional[Region]:
         """Return the region that covers the handler of ``region``."""
         return self.blocks[region.entry].region
@@ -180,7 +185,7 @@ class FlowGraph:
         """Return the normal predecessors of each block (a block that jumps twice to the same target counts twice)."""
         result: Dict[int, List[int]] = {id: [] for id in self.blocks}
         for block in self.blocks.values():
-            for successor in block.successors():
+            for successor in block.term.successors():
                 result[successor].append(block.id)
         return result
 

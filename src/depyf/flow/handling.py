@@ -10,21 +10,19 @@ from depyf.normal.ops import Op
 Handling = Tuple[int, ...]
 """The blocks that started to handle an exception, outermost first."""
 
+_HANDLING = frozenset({Op.PUSH_EXC, Op.POP_EXC})
+
 
 def handling(graph: FlowGraph) -> Dict[int, Handling]:
     """Return the exceptions being handled at the start of each reachable block."""
     known: Dict[int, Handling] = {graph.entry: ()}
     todo: List[int] = [graph.entry]
-    has_handlers = any(block.region is not None for block in graph.blocks.values())
     while todo:
         block = graph.blocks[todo.pop()]
         before = after = known[block.id]
-        for instr in block.ops if has_handlers else ():
-            if instr.op is Op.PUSH_EXC:
-                after = (*after, block.id)
-            elif instr.op is Op.POP_EXC:
-                after = after[:-1]
-        for successor in block.successors():
+        for op in [instr.op for instr in block.ops if instr.op in _HANDLING]:
+            after = (*after, block.id) if op is Op.PUSH_EXC else after[:-1]
+        for successor in block.term.successors():
             if successor not in known:
                 known[successor] = after
                 todo.append(successor)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Dict, List, Tuple
 
 from depyf.flow.arms import pushes, stands_alone
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
+from depyf.flow.graph import Block, Branch, FlowGraph, Test
+from depyf.flow.repeated import Repeated
 from depyf.normal.ops import Instr, Op
 
 
-def split_loop_tests(graph: FlowGraph) -> bool:
+def split_loop_tests(graph: FlowGraph, repeated: Repeated) -> bool:
     """Cut both blocks of a ``while`` test, which is copied from top to bottom, where the test begins.
 
-    Returns whether anything was cut.
+    Returns whether anything was cut. Needs several tests on one line.
     """
     count = len(graph.blocks)
     by_ways: Dict[object, List[Block]] = {}
     by_line: Dict[object, List[Block]] = {}
-    for block in graph.blocks.values():
-        if isinstance(block.term, Branch) and block.ops:
-            key = (*ways_of(block.term), block.region, block.term.instr.line)
-            by_ways.setdefault(key, []).append(block)
-            by_line.setdefault((block.term.test, block.region, block.term.instr.line), []).append(block)
+    for block in repeated.tests():
+        assert isinstance(block.term, Branch)
+        key = (*ways_of(block.term), block.region, block.term.instr.line)
+        by_ways.setdefault(key, []).append(block)
+        by_line.setdefault((block.term.test, block.region, block.term.instr.line), []).append(block)
     _cut_before_first_tests(graph, by_line)
     for blocks in by_ways.values():
         if len(blocks) < 2:
@@ -61,8 +62,7 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
     cut = len(block.ops) - common
     if not common or not cut or pushes(block.ops[cut - 1]):
         return
-    rest = graph.new_block(block.ops[cut:], block.term, block.region)
-    block.ops, block.term = block.ops[:cut], Jump(rest.id)
+    graph.cut(block, cut)
 
 
 def ways_of(term: Branch) -> Tuple[Test, int, int]:

@@ -16,7 +16,7 @@ def leaves_manager(graph: FlowGraph, block: Block) -> bool:
     if not isinstance(block.term, Jump) or not block.ops or block.ops[-1].op is not Op.POP:
         return False
     behind = graph.blocks[block.term.target].ops
-    return [instr.op for instr in behind] == [Op.RETURN] and leaves_with_value([*block.ops, *behind])
+    return len(behind) == 1 and behind[0].op is Op.RETURN and leaves_with_value([*block.ops, *behind])
 
 
 def leaves_with_value(ops: List[Instr]) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Set
 
-from depyf.flow.graph import Branch, End, FlowGraph, Jump
+from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump
 from depyf.normal.ops import Instr, Op
 
 
 def join_returned_constants(graph: FlowGraph) -> None:
     """Join ``return a and b and (None if c else d)``. The jump of the constant to the return is replaced by a copy of
     that (3.10 on). It returns for the same statement as the earlier tests, whose value waits there."""
-    if Op.COPY not in graph.code.kinds:
+    if Op.COPY not in graph.code.kinds or not any(map(_returns_new_constant, graph.blocks.values())):
         return
     seen: Dict[int, Set[int]] = {}
     for block in graph.blocks.values():
@@ -28,6 +28,13 @@ def join_returned_constants(graph: FlowGraph) -> None:
                     continue
                 if returning.region == last.region and returning.leaves == last.leaves:
                     last.ops, last.term = constant, Jump(returning.id)
+
+
+def _returns_new_constant(block: Block) -> bool:
+    """Return whether ``block`` ends by returning a constant that it computes, perhaps from an ``except`` clause."""
+    if not isinstance(block.term, End) or not block.ops or block.ops[-1].op is not Op.RETURN:
+        return False
+    return [instr.op for instr in block.ops[:-1] if instr.op not in (Op.SWAP, Op.POP_EXC)][-1:] == [Op.CONST]
 
 
 def _operand(graph: FlowGraph, first: int, seen: Set[int]) -> Iterator[int]:

@@ -129,7 +129,10 @@ class WrittenJumps:
         return None
 
     def _continues(self, code: NormalCode) -> Iterator[Tuple[Span, Written]]:
-        for index, instr in enumerate(code.ops):
+        jumps = [
+            (index, instr) for index, instr in enumerate(code.ops) if instr.op is Op.JUMP or instr.op is Op.POP_EXC
+        ]
+        for index, instr in jumps:
             if instr.op is Op.POP_EXC and instr.span is not None and self._is(instr.span, "continue"):
                 yield instr.span, Written.CONTINUE  # a finally body may be between it and the jump
             if instr.op is Op.JUMP and instr.span is not None and instr.target is not None:
