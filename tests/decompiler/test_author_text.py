@@ -181,6 +181,56 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def a_loop_that_starts_with_a_try_behind_a_try(a, b, c):
+    try:
+        a()
+    except ValueError:
+        return
+    try:
+        while True:
+            try:
+                c = a()
+            except KeyError:
+                c = b()
+            if c:
+                c.a()
+                continue
+            if a or b:
+                if b:
+                    c.b = 1
+                b(None)
+                break
+            del c
+    except KeyError:
+        b()
+    finally:
+        a.c()
+
+def a_finally_at_the_end_of_a_try_in_a_loop(a, b, c):
+    b = c()
+    while True:
+        try:
+            e = a[b]
+            if e < a:
+                c(e)
+                while a == e:
+                    b += 1
+            elif e > a:
+                b(e)
+            else:
+                b += 1
+                try:
+                    while a == e:
+                        c()
+                finally:
+                    c += 1
+                    while b:
+                        c()
+        except IndexError:
+            c(a)
+            break
+    return b, c
+
 def else_that_leaves(a, b):
     if a:
         return b

@@ -224,10 +224,11 @@ class _CopyMatch:
             if index < len(block.ops) or not isinstance(block.term, Jump):
                 break
             if stays_out:
-                left.update((region, id) for region in block.leaves if region not in left)
+                out = set(self.graph.chain(self.outer)).difference(self.graph.chain(block.region))
+                left.update((region, id) for region in (*block.leaves, *out) if region not in left)
             id, index = block.term.target, 0
-        again = [mark for region, mark in left.items() if region in self.graph.chain(self.graph.blocks[id].region)]
-        return (again[0], 0) if again else (id, index)
+        inside = self.graph.chain(self.graph.blocks[id].region) if left else ()
+        return next(((mark, 0) for region, mark in left.items() if region in inside), (id, index))
 
     def _walk(self, ours: Position, theirs: Position, nested: int) -> bool:
         while True:

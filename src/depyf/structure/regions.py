@@ -50,12 +50,12 @@ def destination(structurer: Structurer, id: int, region: Region, place: Place) -
 
 
 def past_marks(structurer: Structurer, id: int, place: Place) -> int:
-    """Return the first node from ``id`` on that is known at ``place`` or is not only a mark."""
+    """Return the first node from ``id`` on that is known at ``place``, starts a loop or is not only a mark."""
     seen: Set[int] = set()
     while id not in seen:
         seen.add(id)
         node = structurer.nodes[id]
-        if place.known(id) or not is_mark(node):
+        if place.known(id) or id in structurer.shape.loops or not is_mark(node):
             break
         assert isinstance(node.terminator, Goto)
         id = node.terminator.target
@@ -63,9 +63,9 @@ def past_marks(structurer: Structurer, id: int, place: Place) -> int:
 
 
 def behind_marks(structurer: Structurer, id: int, region: Region) -> int:
-    """Return the first node from ``id`` on that is not only a mark that ends ``region``."""
+    """Return the first node from ``id`` on that starts a loop or is not only a mark that ends ``region``."""
     seen: Set[int] = set()
-    while id not in seen:
+    while id not in seen and id not in structurer.shape.loops:
         seen.add(id)
         node = structurer.nodes[id]
         if not isinstance(node.terminator, Goto) or any(other != region for other in node.leaves):
