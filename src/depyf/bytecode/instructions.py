@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import AbstractSet, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code, check_facts, version_of
 from depyf.bytecode.lines import Span, positions_of_units, spans_of_units
@@ -64,7 +64,7 @@ def decode(code: Code) -> Decoded:
     check_facts(code)
     table = table_for(version_of(code))
     instructions, targets = _decode_instructions(code, table)
-    exceptions = tuple(_decode_exception_table(code)) if table.version >= (3, 11) else ()
+    exceptions = _decode_exception_table(code) if table.version >= (3, 11) else ()
     if targets or exceptions:
         starts = {instruction.offset for instruction in instructions}
         if not starts.issuperset(targets):
@@ -173,27 +173,26 @@ def constants_read(code: Code) -> Set[int]:
     return {each.arg for each in decode(code).instructions if each.name in _READS_CONSTANT}
 
 
-def _decode_exception_table(code: Code) -> Iterator[ExceptionRange]:
+def _decode_exception_table(code: Code) -> Tuple[ExceptionRange, ...]:
     """Decode the variable-length format of CPython's Objects/exception_handling_notes.txt (3.11 and later)."""
-    table = code.co_exceptiontable
-    position = 0
-
-    def number() -> int:
-        nonlocal position
-        value = 0
-        while position < len(table):
-            byte = table[position]
-            position += 1
-            value = value << 6 | byte & 63
-            if not byte & 64:
-                return value
-            if value > _LARGEST_PREFIX:
-                break
-        raise ValueError(f"{code.co_name}: the exception table is malformed at byte {position}")
-
-    while position < len(table):
-        start, length, target, depth_lasti = number() * 2, number() * 2, number() * 2, number()
-        yield ExceptionRange(start, start + length, target, depth_lasti >> 1, bool(depth_lasti & 1))
+    numbers: List[int] = []
+    value = read = more = 0
+    for byte in code.co_exceptiontable:
+        value, more, read = value << 6 | byte & 63, byte & 64, read + 1
+        if not more:
+            numbers.append(value)
+            value = 0
+        elif value > _LARGEST_PREFIX:
+            break
+    if more or len(numbers) % 4:
+        raise ValueError(f"{code.co_name}: the exception table is malformed at byte {read}")
+    each = iter(numbers)
+    return tuple(
+        [
+            ExceptionRange(2 * start, 2 * (start + length), 2 * target, depth_lasti >> 1, bool(depth_lasti & 1))
+            for start, length, target, depth_lasti in zip(each, each, each, each)
+        ]
+    )
 
 
 def _check_exception_ranges(code: Code, ranges: Sequence[ExceptionRange], starts: AbstractSet[int]) -> None:

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import sys
 from dataclasses import field
+from functools import lru_cache
 from typing import Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode import tables
@@ -51,6 +52,7 @@ def running_version() -> Version:
     return sys.version_info[0], sys.version_info[1]
 
 
+@lru_cache(maxsize=None)
 def table_for(version: Optional[Version] = None) -> OpcodeTable:
     """Return the opcode table of ``version`` (default: the running interpreter).
 

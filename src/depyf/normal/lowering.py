@@ -8,9 +8,10 @@ same for all versions: resolve jumps, attach handlers, drop unreachable operatio
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import replace
 from functools import lru_cache
-from typing import Dict, List, NoReturn, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import Decoded, ExceptionRange, Instruction, decode
@@ -74,14 +75,14 @@ def dialect_of(version: Version) -> Dialect:
 def _draft(decoded: Decoded, dialect: Dialect) -> Lowering:
     lowering = Lowering(decoded)
     rules, drafts, tables = dialect.rules, lowering.drafts, lowering.tables
-    handlers = _Handlers(decoded.exceptions) if decoded.exceptions else None
-    handler: Optional[Handler] = None
+    handlers = _Handlers(decoded.exceptions)
+    handler, until = handlers.of(0, inherited=False)
     instruction = None
     try:
         for index, instruction in enumerate(decoded.instructions):
             offset, _, name, number, target, span = instruction
-            if handlers is not None:
-                handler = handlers.of(offset, inherited=lowering.left_to_next)
+            if offset >= until:
+                handler, until = handlers.of(offset, inherited=lowering.left_to_next)
                 lowering.left_to_next = False
             rule = rules[name]
             if isinstance(rule, Template):
@@ -99,6 +100,8 @@ def _draft(decoded: Decoded, dialect: Dialect) -> Lowering:
                 for draft in rule(lowering, instruction):
                     draft.offset, draft.span, draft.handler = offset, span, handler
                     drafts.append(draft)
+                if lowering.left_to_next:
+                    until = offset
             elif name == "NOP" and span is not None:
                 lowering.index = index
                 if not _is_compared_none(lowering):
@@ -136,51 +139,49 @@ class _Handlers:
         self._position = 0
         self._before: Optional[Handler] = None
 
-    def of(self, offset: int, *, inherited: bool) -> Optional[Handler]:
-        """Return the handler of the instruction at ``offset``, or of the one before it."""
+    def of(self, offset: int, *, inherited: bool) -> Tuple[Optional[Handler], int]:
+        """Return the handler of the instruction at ``offset``, or of the one before it, and the offset up to which
+        instructions have it."""
         entries, position = self._entries, self._position
         while position < len(entries) and entries[position].end <= offset:
             position += 1
         self._position = position
-        before, self._before = self._before, None
-        if position < len(entries) and entries[position].start <= offset:
-            self._before = self._handlers[position]
-        return before if inherited else self._before
+        before, self._before, until = self._before, None, sys.maxsize
+        if position < len(entries):
+            until = entries[position].start
+            if until <= offset:
+                self._before, until = self._handlers[position], entries[position].end
+        return (before, offset + 1) if inherited else (self._before, until)
 
 
 def _resolve(drafts: List[Draft]) -> Tuple[Instr, ...]:
     """Resolve byte offsets to indices. The drafts become the operations."""
-    jumps = [draft for draft in drafts if draft.target is not None]
-    guarded = [draft for draft in drafts if draft.handler is not None]
-    index_of = IndexOf(drafts)
-    for draft in jumps:
-        assert draft.target is not None
-        draft.target = index_of(draft.target)
+    _renumber(drafts, IndexOf(drafts))
+    return tuple(drafts)
+
+
+def _renumber(ops: Sequence[Instr], number: Callable[[int], int]) -> None:
+    """Replace the targets of ``ops`` and of their handlers by their numbers."""
+    for instr in [instr for instr in ops if instr.target is not None]:
+        assert instr.target is not None
+        instr.target = number(instr.target)
     handlers: Dict[Tuple[int, int, bool], Handler] = {}
     entry: Optional[Handler] = None
     handler: Optional[Handler] = None
-    for draft in guarded:
-        if draft.handler is not entry:
-            entry = draft.handler
+    for instr in [instr for instr in ops if instr.handler is not None]:
+        if instr.handler is not entry:
+            entry = instr.handler
             assert entry is not None
             key = entry.target, entry.depth, entry.lasti
             handler = handlers.get(key)
             if handler is None:
-                handler = handlers[key] = Handler(index_of(entry.target), entry.depth, entry.lasti)
-        draft.handler = handler
-    return tuple(drafts)
+                handler = handlers[key] = Handler(number(entry.target), entry.depth, entry.lasti)
+        instr.handler = handler
 
 
 def _only(ops: Tuple[Instr, ...], kept: Sequence[int]) -> Tuple[Instr, ...]:
-    """Return the operations with the indices ``kept``; control reaches no others."""
+    """Return the operations with the indices ``kept``; control reaches no others. They are renumbered in place."""
     new_index = dict(zip(kept, range(len(kept))))
-    handlers: Dict[Optional[Handler], Optional[Handler]] = {None: None}
-    found: List[Instr] = []
-    for index in kept:
-        instr = ops[index]
-        handler = instr.handler
-        if handler is not None and handler not in handlers:
-            handlers[handler] = Handler(new_index[handler.target], handler.depth, handler.lasti)
-        target = None if instr.target is None else new_index[instr.target]
-        found.append(Instr(instr.op, instr.arg, instr.offset, instr.span, target, handlers[handler]))
-    return tuple(found)
+    found = tuple([ops[index] for index in kept])
+    _renumber(found, new_index.__getitem__)
+    return found

@@ -327,13 +327,11 @@ class NormalCode:
     @cached_property
     def returns_value(self) -> bool:
         """Whether a value other than a constant None is returned, or None on several paths."""
-        targets = {instr.target for instr in self.ops}
-        for index, instr in enumerate(self.ops):
-            if instr.op is Op.RETURN:
-                before = self.ops[index - 1]
-                if before.op is not Op.CONST or before.arg is not None or index in targets:
-                    return True
-        return False
+        ops = self.ops
+        returns = [index for index, instr in enumerate(ops) if instr.op is Op.RETURN]
+        if any(ops[index - 1].op is not Op.CONST or ops[index - 1].arg is not None for index in returns):
+            return True
+        return not {instr.target for instr in ops}.isdisjoint(returns)
 
     def listing(self) -> str:
         """Return the operations, one per line, for debugging the decompiler."""

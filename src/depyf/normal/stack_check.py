@@ -34,6 +34,8 @@ def checked_depths(code: NormalCode) -> List[int]:
     entered: Optional[Handler] = None
     while todo:
         start, depth = todo.pop()
+        if start < count and depths[start] == depth:
+            continue
         for index in range(start, count):
             if depths[index] >= 0:
                 if depths[index] != depth:

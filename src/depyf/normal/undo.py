@@ -10,7 +10,7 @@ inverted branches  ->  covered by the handler of the code before them
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Optional, Tuple
 
 from depyf.normal.draft import Draft
 from depyf.normal.ops import Handler, Op
@@ -141,27 +141,16 @@ def join_async_for(drafts: List[Draft]) -> List[Draft]:
 
 def skip_cleanup_handlers(drafts: List[Draft]) -> List[Draft]:
     """Skip handlers ``COPY 3; POP_EXCEPT; RERAISE``, which only restore ``sys.exc_info`` and unwind further."""
-    position: Dict[int, int] = {}
-    for index in range(len(drafts) - 1, -1, -1):
-        position[drafts[index].offset] = index
-
-    def outer(entry: Optional[Handler]) -> Optional[Handler]:
-        seen: Set[Handler] = set()
-        while entry is not None:
-            start = position.get(entry.target)
-            if start is None or entry in seen:
-                return entry
-            seen.add(entry)
-            pattern = drafts[start : start + 3]
-            if tuple(draft.op for draft in pattern) != CLEANUP or pattern[0].arg != 3:
-                return entry
-            entry = pattern[2].handler
-        return entry
-
-    known = {handler: outer(handler) for handler in {draft.handler for draft in drafts}}
-    if any(handler is not found for handler, found in known.items()):
-        for draft in drafts:
-            draft.handler = known[draft.handler]
+    outer: Dict[int, Optional[Handler]] = {}
+    for index in [index for index, draft in enumerate(drafts) if draft.op is Op.POP_EXC]:
+        pattern = drafts[max(index - 1, 0) : index + 2]
+        if tuple(draft.op for draft in pattern) == CLEANUP and pattern[0].arg == 3:
+            outer[pattern[0].offset] = pattern[2].handler
+    for draft in [draft for draft in drafts if draft.handler is not None]:
+        for _ in outer:  # no more often: a handler made by hand may lead back to itself
+            if draft.handler is None or draft.handler.target not in outer:
+                break
+            draft.handler = outer[draft.handler.target]
     return drafts
 
 

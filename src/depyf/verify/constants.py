@@ -45,7 +45,10 @@ def nan_objects(ops: Sequence[Instr]) -> Tuple[int, ...]:
     """
     numbers: Dict[int, int] = {}
     return tuple(
-        numbers.setdefault(id(nan), len(numbers)) for instr in ops if instr.op is Op.CONST for nan in nans_in(instr.arg)
+        numbers.setdefault(id(nan), len(numbers))
+        for instr in ops
+        if instr.op is Op.CONST and type(instr.arg) not in ATOMS
+        for nan in nans_in(instr.arg)
     )
 
 

@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Callable, Dict, List, Optional
 
 from depyf.bytecode.code import Code, is_code
-from depyf.normal.ops import Instr, NormalCode, Op
+from depyf.normal.ops import NormalCode, Op
 from depyf.verify.comparison import Comparison
 from depyf.verify.constants import constant_key, holds_nan, nan_objects
 from depyf.verify.program import Program
@@ -62,9 +62,12 @@ def same_operations(original: Program, candidate: Program, compare_codes: Compar
         return None
     nested: List[Comparison] = []
     for mine, theirs in zip(original.ops, candidate.ops):
-        if not _same_but_for_constants(mine, theirs):
+        if mine.op is not theirs.op or mine.target != theirs.target or mine.handler != theirs.handler:
             return None
-        if mine.op is Op.CONST and mine.arg is not theirs.arg:
+        if mine.op is not Op.CONST:
+            if mine.arg != theirs.arg:
+                return None
+        elif mine.arg is not theirs.arg:
             if is_code(mine.arg) and is_code(theirs.arg):
                 nested.append(compare_codes(mine.arg, theirs.arg))
             elif constant_key(mine.arg) != constant_key(theirs.arg):
@@ -82,12 +85,3 @@ def visible_open_tests(original: Program, candidate: Program) -> Optional[str]:
         for program in (original, candidate)
     )
     return None if one == two else "a StopIteration that a test raises may leave only one of both generators"
-
-
-def _same_but_for_constants(mine: Instr, theirs: Instr) -> bool:
-    return (
-        mine.op is theirs.op
-        and mine.target == theirs.target
-        and mine.handler == theirs.handler
-        and (mine.op is Op.CONST or mine.arg == theirs.arg)
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cached_property
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.bytecode.code import Code
@@ -11,7 +12,7 @@ from depyf.normal.ops import ENDS, Instr, NormalCode, Op, is_silent
 
 LOCAL_SCOPES = ("fast", "deref", "classderef", "bodyderef", "cell")
 _ON_VARIABLES = (Op.LOAD, Op.STORE, Op.DELETE, Op.TAKE)
-
+_READS = (Op.LOAD, Op.ATTR)
 
 _ITS_LINE = object()
 """Replaces the line number that a class body stores as its first line."""
@@ -33,31 +34,55 @@ class Program:
 
     def __init__(self, normal: NormalCode, renamed: Mapping[str, str], around: Optional[Names]) -> None:
         self.normal, self.code = normal, normal.code
-        private = _private_cells(normal, renamed)
-        renamed_ops = [_rename(instr, renamed, private) for instr in normal.ops]
-        self.changing_cells = _changing_cells(renamed_ops)
-        ops = [_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in renamed_ops]
-        last_attributes: Optional[int] = None  # what the compiler adds at the end of a class body that stores its line
-        for index, instr in enumerate(ops[1:]):
-            before = ops[index]
-            if before.op is not Op.CONST or instr.op is not Op.STORE or self.code.co_flags & inspect.CO_OPTIMIZED:
-                continue
-            if instr.arg[1] == "__qualname__" and isinstance(before.arg, str):
-                if before.arg in (self.code.co_name, qualified_name(self.code)):
-                    ops[index] = before.changed(arg=relative_name(before.arg, self.code, around))
-            elif instr.arg[1] == "__firstlineno__" and before.arg == self.code.co_firstlineno:
-                if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg[1] == "__qualname__":
-                    ops[index] = before.changed(arg=_ITS_LINE)
-                    last_attributes = _last_store(ops, "__static_attributes__")
-            elif index + 1 == last_attributes and _are_names(before.arg):
-                ops[index] = before.changed(arg=tuple(sorted(before.arg)))
-        self.ops: Tuple[Instr, ...] = tuple(ops)
-        self.joins = _joins(self.ops)
-        self.locals = _fast_locals(self.ops)
-        self.used = _fast_locals([self.ops[index] for index in _reached(self.ops)])
-        self.changes_globals = any(
-            instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops
-        )
+        ops, private = normal.ops, _private_cells(normal, renamed)
+        if renamed or private:
+            ops = tuple([_rename(instr, renamed, private) for instr in ops])
+        self.changing_cells = _changing_cells(ops)
+        if self.changing_cells:
+            ops = tuple([_as_local(instr) if _cell_of(instr) in self.changing_cells else instr for instr in ops])
+        self.ops = ops if self.code.co_flags & inspect.CO_OPTIMIZED else _comparable_facts(ops, self.code, around)
+
+    @cached_property
+    def joins(self) -> FrozenSet[int]:
+        return _joins(self.ops)
+
+    @cached_property
+    def locals(self) -> FrozenSet[str]:
+        return _fast_locals(self.ops)
+
+    @cached_property
+    def used(self) -> FrozenSet[str]:
+        return _fast_locals([self.ops[index] for index in _reached(self.ops)])
+
+    @cached_property
+    def names(self) -> FrozenSet[str]:
+        """The names that are read as variables or attributes."""
+        read = [instr.arg if instr.op is Op.ATTR else instr.arg[1] for instr in self.ops if instr.op in _READS]
+        return frozenset(read)
+
+    @cached_property
+    def changes_globals(self) -> bool:
+        return any(instr.op in (Op.STORE, Op.DELETE) and instr.arg[0] in ("global", "name") for instr in self.ops)
+
+
+def _comparable_facts(operations: Sequence[Instr], code: Code, around: Optional[Names]) -> Tuple[Instr, ...]:
+    """Return the operations of a class body or module with what it stores of itself in comparable form."""
+    ops = list(operations)
+    last_attributes: Optional[int] = None  # what the compiler adds at the end of a class body that stores its line
+    for index, instr in enumerate(ops[1:]):
+        before = ops[index]
+        if before.op is not Op.CONST or instr.op is not Op.STORE:
+            continue
+        if instr.arg[1] == "__qualname__" and isinstance(before.arg, str):
+            if before.arg in (code.co_name, qualified_name(code)):
+                ops[index] = before.changed(arg=relative_name(before.arg, code, around))
+        elif instr.arg[1] == "__firstlineno__" and before.arg == code.co_firstlineno:
+            if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg[1] == "__qualname__":
+                ops[index] = before.changed(arg=_ITS_LINE)
+                last_attributes = _last_store(ops, "__static_attributes__")
+        elif index + 1 == last_attributes and _are_names(before.arg):
+            ops[index] = before.changed(arg=tuple(sorted(before.arg)))
+    return tuple(ops)
 
 
 def _fast_locals(ops: Sequence[Instr]) -> FrozenSet[str]:
@@ -100,6 +125,8 @@ def relative_name(qualified: str, code: Code, around: Optional[Names]) -> str:
 
 def _private_cells(normal: NormalCode, renamed: Mapping[str, str]) -> FrozenSet[str]:
     """Return the cell variables (by their mapped names) whose cell object is never loaded."""
+    if not normal.code.co_cellvars:
+        return frozenset()
     captured = {instr.arg for instr in normal.ops if instr.op is Op.CLOSURE}
     return frozenset(renamed.get(name, name) for name in normal.code.co_cellvars if name not in captured)
 

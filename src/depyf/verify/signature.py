@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from typing import FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from depyf.bytecode.code import FUTURE_FLAGS, HANDS_ON_FUTURES, Code, parameter_names, version_of
 from depyf.bytecode.nesting import Names
-from depyf.normal.ops import Op
 from depyf.verify.constants import nan_objects
 from depyf.verify.program import Program, relative_name
 
@@ -77,7 +76,7 @@ def _first_difference(facts: Sequence[Fact]) -> Optional[str]:
 
 def visible_futures(original: Program, candidate: Program) -> Optional[str]:
     """Describe a ``__future__`` import that only one side hands on to code that it compiles."""
-    asked = sorted(HANDS_ON_FUTURES & _names(original))
+    asked = sorted(HANDS_ON_FUTURES & original.names)
     mine, theirs = original.code, candidate.code
     # Flags have other bits in other versions, and the newer version implies what the older requires.
     if not asked or version_of(mine) != version_of(theirs):
@@ -95,7 +94,7 @@ def visible_names(original: Program, candidate: Program) -> Optional[str]:
 
     Elsewhere names that only the candidate has are not observable.
     """
-    asked = sorted(LOOKS_AT_LOCALS & _names(original))
+    asked = sorted(LOOKS_AT_LOCALS & original.names)
     if not asked or not original.code.co_flags & inspect.CO_OPTIMIZED:
         return None
     extra = sorted(candidate.locals - original.locals)
@@ -111,10 +110,3 @@ def visible_nans(original: Program, candidate: Program) -> Optional[str]:
     if all(len(set(nan_objects(program.ops))) < 2 for program in (original, candidate)):
         return None
     return "it has several NaN, and which of these are one object is not tracked"
-
-
-def _names(program: Program) -> FrozenSet[str]:
-    """Return the names that are read as variables or attributes."""
-    return frozenset(
-        instr.arg[1] if instr.op is Op.LOAD else instr.arg for instr in program.ops if instr.op in (Op.LOAD, Op.ATTR)
-    )
