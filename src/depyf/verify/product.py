@@ -77,7 +77,9 @@ class Product:
         self._queued: Set[Key] = set()
         self._raised: Set[Key] = set()
         self._pairs: Set[OffsetPair] = set()
-        missing = original.used - self._common - settings.droppable
+        missing = original.locals - self._common - settings.droppable
+        if missing:
+            missing &= original.used
         self._doubt = f"locals: the candidate has no {', '.join(sorted(missing))}" if missing else None
 
     def prove(self) -> Set[OffsetPair]:
@@ -113,7 +115,7 @@ class Product:
         """Run both sides past their stops; return whether ``joint`` continues. Add other paths to ``todo``."""
         machine = self._machine
         machine.facts = joint.facts
-        left, right = joint.sides()
+        left, right = joint.left, joint.right
         mine, theirs = machine.run(left), machine.run(right)
         if isinstance(mine, Exit) and isinstance(theirs, Exit) and mine.kind == theirs.kind == "diverge":
             return False
@@ -161,8 +163,8 @@ class Product:
         for one, other in zip(mine.operands, theirs.operands):
             if one is not other and not matcher.same(one, other):
                 raise operand_differs(joint, matcher, mine, one, other)
+        left, right = joint.left, joint.right
         self._check_handled(joint)
-        left, right = joint.sides()
         self._check_lifetimes(joint)
         self._check_locals(joint, matcher)
         joint.origin = None
@@ -231,7 +233,7 @@ class Product:
         """Return those of the one-sided values that may be alive on one side only: those in the original's droppable
         variables (the candidate releases them earlier), and those in the candidate's own variables while an exception
         unwinds (the original's stack was cut, but a variable lives as long as the frame)."""
-        left, right = joint.sides()
+        left, right = joint.left, joint.right
         excused = {value for value in joint.onesided if value not in right.counts}
         if excused:
             excused &= left.reached([left.locals[name] for name in self._droppable if name in left.locals])
@@ -244,7 +246,7 @@ class Product:
 
     def _check_locals(self, joint: Joint, matcher: Matcher) -> None:
         """Compare the variables of both programs that changed since the last event: they are observable now."""
-        left, right = joint.sides()
+        left, right = joint.left, joint.right
         if not (left.stored or right.stored):
             return
         for name in {**left.stored, **right.stored}:
@@ -287,7 +289,7 @@ class Product:
     # --- where paths meet
 
     def _arrive(self, joint: Joint) -> None:
-        left, right = joint.sides()
+        left, right = joint.left, joint.right
         settle(joint, self._machine, self._matcher(joint), self._common)
         place = (left.position, right.position)
         key: Key = (*place, *_flags(left, self._flags[0]), *_flags(right, self._flags[1]))

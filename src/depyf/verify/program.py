@@ -86,24 +86,24 @@ def _comparable_facts(operations: Sequence[Instr], code: Code, around: Optional[
 
 
 def _fast_locals(ops: Sequence[Instr]) -> FrozenSet[str]:
-    return frozenset(instr.arg[1] for instr in ops if instr.op in _ON_VARIABLES and instr.arg[0] == "fast")
+    return frozenset([instr.arg[1] for instr in ops if instr.op in _ON_VARIABLES and instr.arg[0] == "fast"])
 
 
 def _reached(ops: Sequence[Instr]) -> Set[int]:
     """Return the indices of reachable operations, whatever the values."""
     todo, reached = [0], set()  # type: Tuple[List[int], Set[int]]
     while todo:
-        index = todo.pop()
-        if index in reached or index >= len(ops):
-            continue
-        reached.add(index)
-        instr = ops[index]
-        if instr.op not in ENDS:
-            todo.append(index + 1)
-        if instr.target is not None:
-            todo.append(instr.target)
-        if instr.handler is not None and not is_silent(instr):
-            todo.append(instr.handler.target)
+        for index in range(todo.pop(), len(ops)):
+            if index in reached:
+                break
+            reached.add(index)
+            instr = ops[index]
+            if instr.target is not None:
+                todo.append(instr.target)
+            if instr.handler is not None and not is_silent(instr):
+                todo.append(instr.handler.target)
+            if instr.op in ENDS:
+                break
     return reached
 
 

@@ -13,8 +13,11 @@ from depyf.verify.values import Maybe, Sym, Value
 
 def offsets_of(joint: Joint) -> OffsetPair:
     """Return the bytecode offsets of both sides; -1 for a side that an exception has left."""
-    left, right = (side.program.ops[side.position].offset if side.position != GONE else -1 for side in joint.sides())
-    return left, right
+    return _offset(joint.left), _offset(joint.right)
+
+
+def _offset(side: Side) -> int:
+    return -1 if side.position == GONE else side.program.ops[side.position].offset
 
 
 def where(joint: Joint) -> str:
