@@ -19,6 +19,8 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 import depyf.flow.copies
+import depyf.flow.equal_blocks
+import depyf.flow.exit_copies
 import depyf.structure.leaving
 from depyf.decompiler import decompile_code
 from depyf.flow.arms import Arms
@@ -273,6 +275,20 @@ def test_code_without_jumps_has_no_copies_to_undo(monkeypatch: pytest.MonkeyPatc
     found = calls(monkeypatch, depyf.flow.copies, "thread_jumps")
     decompile_code(function("def f(a):\n    a.b()\n    return a\n"))
     assert not found
+
+
+def test_code_without_handlers_has_no_regions_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = ["forget_exception_names", "cover_jumps", "join_finally_copies", "begin_loops_before_regions"]
+    found = [calls(monkeypatch, depyf.flow.copies, step) for step in steps]
+    decompile_code(function(IFS))
+    assert not any(found)
+
+
+def test_arms_are_not_looked_for_where_only_handlers_end_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [calls(monkeypatch, room, "Arms") for room in (depyf.flow.equal_blocks, depyf.flow.exit_copies)]
+    text = "".join(f"    try:\n        a({n})\n    except b as c:\n        d(c)\n" for n in range(COPIES))
+    decompile_code(function("def f(a, b, d):\n" + text))
+    assert not any(found)
 
 
 def test_a_module_that_was_compiled_under_its_own_names_is_not_searched_for_others(

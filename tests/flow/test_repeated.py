@@ -70,3 +70,19 @@ def test_nothing_is_missing_while_copies_are_undone(monkeypatch: pytest.MonkeyPa
     for code in codes(compile(Path(ast.__file__).read_text(), ast.__file__, "exec", dont_inherit=True)):
         copies.undo_copies(build(lower(code)))
     assert not missing
+
+
+def test_what_raises_the_exception_of_another_handler_is_no_copy() -> None:
+    graph = flow(
+        """
+        a 1 in h:   f(); POP; -> b
+        b 2 in i:   f(); POP; -> c
+        c 3:        CONST None; RETURN
+        h:          PUSH_EXC; f(); false -> x, y
+        x:          RERAISE
+        y:          RERAISE
+        i:          PUSH_EXC; f(); POP; -> z
+        z:          RERAISE
+        """
+    )
+    assert [block.id for block in Repeated(graph).ends()] == [4, 5]

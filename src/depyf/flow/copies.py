@@ -27,17 +27,20 @@ from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests
 
 
 def undo_copies(graph: FlowGraph) -> None:
-    """Run all steps, in the order in which they build on each other."""
+    """Run all steps, in the order in which they build on each other. No step puts a block into a new region: those that
+    are about regions do not run where there are none."""
     if len(graph.blocks) == 1:  # nothing jumps: there are no copies
         join_returns_of_expression(graph)
         split_constant_returns(graph)
         join_class_ends(graph)
         return
+    guarded = any(block.region is not None for block in graph.blocks.values())
     undo_inlined_builtins(graph)
     undo_threaded_tests(graph)
     undo_threaded_choices(graph)
-    simplify_exception_groups(graph)
-    forget_exception_names(graph)
+    if guarded:
+        simplify_exception_groups(graph)
+        forget_exception_names(graph)
     join_returns_of_expression(graph)
     join_returned_constants(graph)
     join_returned_arms(graph)
@@ -45,8 +48,9 @@ def undo_copies(graph: FlowGraph) -> None:
     join_class_ends(graph)
     join_returned_comparisons(graph)
     join_failed_chains(graph)
-    cover_jumps(graph)
-    join_finally_copies(graph)
+    if guarded:
+        cover_jumps(graph)
+        join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)
     repeated, changed = Repeated(graph), True
@@ -56,7 +60,8 @@ def undo_copies(graph: FlowGraph) -> None:
         cut = cut or split_equal_tails(graph, repeated)  # of what is left: an exit may end in one that is cut next
         changed = join_equal_blocks(graph, repeated) or cut
     undo_threaded_choices(graph)
-    begin_loops_before_regions(graph)
+    if guarded:
+        begin_loops_before_regions(graph)
 
 
 def cover_jumps(graph: FlowGraph) -> None:
@@ -126,7 +131,8 @@ def begin_loops_before_regions(graph: FlowGraph) -> None:
     entered: Dict[int, List[int]] = {}  # the blocks that enter a region, by the first one in it
     for block in graph.blocks.values():
         for target in block.successors():
-            if not set(chains[graph.blocks[target].region]) <= set(chains[block.region]):
+            region = graph.blocks[target].region
+            if region not in (None, block.region) and not set(chains[region]) <= set(chains[block.region]):
                 entered.setdefault(target, []).append(block.id)
     if all(len(sources) == 1 and target != graph.entry for target, sources in entered.items()):
         return

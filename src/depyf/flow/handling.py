@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from depyf.flow.graph import FlowGraph
+from depyf.flow.graph import Block, FlowGraph
 from depyf.normal.ops import Op
 
 Handling = Tuple[int, ...]
@@ -19,9 +19,8 @@ def handling(graph: FlowGraph) -> Dict[int, Handling]:
     todo: List[int] = [graph.entry]
     while todo:
         block = graph.blocks[todo.pop()]
-        before = after = known[block.id]
-        for op in [instr.op for instr in block.ops if instr.op in _HANDLING]:
-            after = (*after, block.id) if op is Op.PUSH_EXC else after[:-1]
+        before = known[block.id]
+        after = behind(block, before)
         for successor in block.term.successors():
             if successor not in known:
                 known[successor] = after
@@ -30,3 +29,10 @@ def handling(graph: FlowGraph) -> Dict[int, Handling]:
             known[block.region.entry] = before
             todo.append(block.region.entry)
     return known
+
+
+def behind(block: Block, before: Handling) -> Handling:
+    """Return the exceptions being handled at the end of ``block``; ``before``: at its start."""
+    for op in [instr.op for instr in block.ops if instr.op in _HANDLING]:
+        before = (*before, block.id) if op is Op.PUSH_EXC else before[:-1]
+    return before

@@ -7,10 +7,12 @@ others only.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Hashable, List
+from typing import Dict, Hashable, List, Optional
 
 from depyf.flow.arms import line_of_statement
 from depyf.flow.graph import Block, Branch, FlowGraph, Test, returns_constant
+from depyf.flow.handling import Handling, behind, handling
+from depyf.normal.ops import Op
 
 
 class Repeated:
@@ -40,10 +42,15 @@ class Repeated:
         return self._left(self._tests)
 
     def ends(self) -> List[Block]:
-        """Return the blocks that end in one operation on one line, or return one constant, or only test for None."""
+        """Return the blocks that end in one operation on one line, or return one constant, or only test for None, or
+        raise one handled exception again."""
         if self._ends_at != self._graph.next_id:
             self._ends_at = self._graph.next_id
-            self._ends = _several({block.id: _end(block) for block in self._graph.blocks.values()}, self._graph)
+            blocks = self._graph.blocks.values()
+            raising = [block for block in blocks if block.ops and block.ops[-1].op is Op.RERAISE]
+            handled = handling(self._graph) if len(raising) > 1 else {}
+            raised = {block.id: behind(block, handled.get(block.id, ())) for block in raising}
+            self._ends = _several({block.id: _end(block, raised.get(block.id)) for block in blocks}, self._graph)
         return self._left(self._ends)
 
     def _left(self, found: List[Block]) -> List[Block]:
@@ -56,12 +63,12 @@ def _several(keys: Dict[int, Hashable], graph: FlowGraph) -> List[Block]:
     return [graph.blocks[id] for id, key in keys.items() if key is not None and numbers[key] > 1]
 
 
-def _end(block: Block) -> Hashable:
-    """Return a key that is equal for blocks with equal ends."""
+def _end(block: Block, raised: Optional[Handling]) -> Hashable:
+    """Return a key that is equal for blocks with equal ends; ``raised``: what a block raises again."""
     term = block.term
     if not block.ops:
         return (Test.NONE, term.instr.line) if isinstance(term, Branch) and term.test is Test.NONE else None
     if returns_constant(block):
         return ("constant", id(block.ops[0].arg), block.implicit or block.ops[0].line)
     last = block.ops[-1]
-    return last.op, line_of_statement(last)
+    return last.op, line_of_statement(last), raised
