@@ -43,7 +43,7 @@ SHAPES = [
     ("unpacking to many names", 120),
     ("elif chain, falls through to a return", 12),
     ("while, breaks and continues", 90),
-    ("conditional expression, chain", 25),
+    ("conditional expression, chain", 60),  # from fifty copies on, operands recur
     ("while, long and", 12),
     ("and chain, value", 120),
     ("and, or mixed, equal operands, value", 60),

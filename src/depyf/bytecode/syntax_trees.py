@@ -118,18 +118,16 @@ _NOT_SEARCHED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _may_return = _ByClass(lambda cls: cls is ast.Return or (has_blocks[cls] and not issubclass(cls, _NOT_SEARCHED)))
 
 
-def own_returns(statements: List[ast.stmt]) -> List[ast.Return]:
-    """Return the return statements of the function with these statements, without those of nested functions."""
-    found: List[ast.Return] = []
+def own_returns(statements: List[ast.stmt]) -> Iterator[ast.Return]:
+    """Yield the return statements of the function with these statements, without those of nested functions."""
     pending = [statement for statement in statements if _may_return[statement.__class__]]
     while pending:
         statement = pending.pop()
         if isinstance(statement, ast.Return):
-            found.append(statement)
+            yield statement
             continue
         for block in statement_lists(statement):
             pending.extend([each for each in block if _may_return[each.__class__]])
-    return found
 
 
 class Transformer(ast.NodeTransformer):

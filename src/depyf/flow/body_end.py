@@ -57,4 +57,4 @@ def _is_mark(node: ast.AST) -> bool:
 def returns_inside(statements: List[ast.stmt]) -> bool:
     """Return whether any statement but the last contains a ``return``."""
     kept = statements[:-1] if statements and isinstance(statements[-1], ast.Return) else statements
-    return bool(own_returns(kept))
+    return next(own_returns(kept), None) is not None

@@ -98,7 +98,8 @@ class _Lifter:
             node.stack = list(node.base)
             if node.leaves:
                 self._settled_before_it_leaves(block, node)
-            self._inherit_locals(block, node)
+            if self.context.follows_containers:
+                self._inherit_locals(block, node)
             node.handling = _handled(node.base)
             node.offset = block.offset()
             self.nodes[block.id] = node

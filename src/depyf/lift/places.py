@@ -10,7 +10,7 @@ import ast
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from depyf.bytecode.lines import Span
-from depyf.bytecode.syntax_trees import TRY_STATEMENTS, fields_of, walk
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, children, fields_of, walk
 
 
 def put(node: ast.AST, span: Optional[Span]) -> None:
@@ -65,53 +65,43 @@ class Start(NamedTuple):
     exact: bool = True
 
 
-class _InFront(Dict[type, Tuple[str, ...]]):
-    """The fields of a node with a span, by class, that may hold nodes with a smaller start: the first operand. The span
-    of an attribute starts at its name where that is on a line of its own, and so does that of a call of it; that of a
-    comparison by ``match`` is the pattern's."""
-
-    def __missing__(self, cls: type) -> Tuple[str, ...]:
-        known = self[cls] = () if issubclass(cls, (ast.expr, *TRY_STATEMENTS)) else fields_of[cls]
-        return known
-
-
-_in_front = _InFront({
-    ast.Call: ("func",), ast.Attribute: ("value",), ast.Subscript: ("value",), ast.Compare: ("left",),
-    ast.BinOp: ("left",),
-})  # fmt: skip
+_FIRST_OPERAND: Dict[type, str] = {
+    ast.Call: "func", ast.Attribute: "value", ast.Subscript: "value", ast.Compare: "left", ast.BinOp: "left",
+}  # fmt: skip
+"""The field of a node with a span that may hold nodes with a smaller start. The span of an attribute starts at its name
+where that is on a line of its own, and so does that of a call of it; that of a comparison by ``match`` is the
+pattern's."""
 
 
 def first_place(node: ast.AST) -> Optional[Span]:
     """Return the span with the smallest start in ``node``; ``None`` if there is none."""
     first: Optional[Span] = None
-    line = column = -1
+    begin = (0, 0)
     todo: List[Any] = [node]
     while todo:
         each = todo.pop()
-        cls = each.__class__
-        if cls is str or each is None:
-            continue  # in a list of names, or of operands that may be missing
-        values = each.__dict__
-        place: Optional[Span] = values.get("place")
-        if place is not None:
-            at, start = place[0], place[1]
-            if start is None:
-                start = -1
-            if first is None or at < line or (at == line and start < column):
-                first, line, column = place, at, start
-            fields = _in_front[cls]
-        elif cls is ast.JoinedStr:  # texts in those made of ``%`` have wrong spans (3.11)
-            todo.extend(part for part in each.values if not isinstance(part, ast.Constant))
-            continue
-        else:
-            fields = fields_of[cls]
-        for field in fields:
-            value = values.get(field)
-            if value.__class__ is list:
-                todo += value
-            elif isinstance(value, ast.AST):
-                todo.append(value)
+        place: Optional[Span] = each.__dict__.get("place")
+        while place is not None:
+            start = place[0], -1 if place[1] is None else place[1]
+            if first is None or start < begin:
+                first, begin = place, start
+            field = _FIRST_OPERAND.get(each.__class__)
+            if field is None:
+                break
+            each = each.__dict__[field]
+            place = each.__dict__.get("place")
+        if place is None or not isinstance(each, _WITH_SPAN_AROUND):
+            todo += _parts_in_front(each)
     return first
+
+
+_WITH_SPAN_AROUND = (ast.expr, *TRY_STATEMENTS)
+
+
+def _parts_in_front(node: ast.AST) -> List[ast.AST]:
+    if isinstance(node, ast.JoinedStr):  # texts in those made of ``%`` have wrong spans (3.11)
+        return [part for part in node.values if not isinstance(part, ast.Constant)]
+    return children(node)
 
 
 def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:

@@ -180,7 +180,9 @@ class Reducer:
         if term.keep:
             return None
         one, two = self.nodes.get(term.fall), self.nodes.get(term.target)
-        if one is None or two is None or one.terminator is None or two.terminator is None:
+        if one is None or two is None or not isinstance(one.terminator, (Goto, Condition)):
+            return None
+        if type(one.terminator) is not type(two.terminator):
             return None
         for arm in (one, two):
             if (

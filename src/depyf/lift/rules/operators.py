@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import islice
 from typing import Callable, List
 
 from depyf.lift import build
@@ -73,7 +74,7 @@ def _inplace(sim: Simulator, instr: Instr) -> None:
 
 def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
     """Return whether the next store is to the location ``place`` that was read: the same attribute, or an item."""
-    following = next((instr for instr in sim.ops[sim.index :] if instr.op is not Op.SWAP), None)
+    following = next((instr for instr in islice(sim.ops, sim.index, None) if instr.op is not Op.SWAP), None)
     if following is None:
         return False
     if following.op is Op.BUILD:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from depyf.bytecode.code import Code, docstring
 from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import Transformer, own_returns, statement_lists
+from depyf.bytecode.syntax_trees import Transformer, statement_lists
 from depyf.lazy_pattern import re_compile
 from depyf.lift.build import CellName, Special, constant
 from depyf.lift.items import COMPREHENSIONS, Function
@@ -35,7 +35,7 @@ from depyf.source.definitions.scopes import (
     needed_in_module,
     unused_names,
 )
-from depyf.source.passes.endings import returns_none
+from depyf.source.passes.endings import returns_only_none
 from depyf.source.signature import arguments
 from depyf.structure.accumulation import AccumulateStatement
 from depyf.structure.unstructured import Unstructured
@@ -128,8 +128,7 @@ class Definer(Transformer):
         elif head and not code.co_flags & inspect.CO_OPTIMIZED:
             first = _first_of_all(statements)
             return [*statements[:first], *head, *statements[first:]]
-        returns = own_returns(statements)
-        if returns and all(map(returns_none, returns)):
+        if returns_only_none(statements):
             statements = [_BareReturns().visit(statement) for statement in statements]
         return [*head, *statements] or [ast.Pass()]
 

@@ -61,11 +61,12 @@ class _Blocks:
         changes: Dict[str, object] = {}
         for field in fields:
             statements = getattr(owner, field, None)
-            if isinstance(statements, list) and statements:
-                elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
-                rewritten = self._block(statements, elif_=elif_)
-                if rewritten is not statements:
-                    changes[field] = rewritten or ([ast.Pass()] if field == "body" else [])
+            if not statements:
+                continue
+            elif_ = field == "orelse" and isinstance(owner, ast.If) and is_elif(statements)
+            rewritten = self._block(statements, elif_=elif_)
+            if rewritten is not statements:
+                changes[field] = rewritten or ([ast.Pass()] if field == "body" else [])
         for field in parts_fields:
             parts = getattr(owner, field, None)
             if parts:

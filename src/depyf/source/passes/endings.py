@@ -24,14 +24,20 @@ def _tidied(function: Node) -> Node:
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return function
     body: Block = trim(function.body, _is_redundant, negate) or [ast.Pass()]
-    returns = own_returns(body)
-    if returns and all(map(returns_none, returns)):
+    if returns_only_none(body):
         body = [_bare(statement) for statement in body]
     return function if body == function.body else replaced(function, body=body)
 
 
 def _is_redundant(statement: ast.stmt) -> bool:
     return returns_none(statement) and place_of(statement) is None
+
+
+def returns_only_none(statements: Block) -> bool:
+    """Return whether the function with these statements has returns, all of them without another value."""
+    returns = own_returns(statements)
+    first = next(returns, None)
+    return first is not None and returns_none(first) and all(map(returns_none, returns))
 
 
 def returns_none(statement: ast.stmt) -> bool:

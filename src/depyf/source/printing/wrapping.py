@@ -27,9 +27,15 @@ _WITH_CONDITION = ("if", "elif", "while", "return", "assert")
 
 def wrap(line: str) -> List[str]:
     """Return the logical line ``line``, now one physical line, as several of at most ``WIDTH`` where possible."""
+    if not _BREAKABLE.search(line):
+        return [line]
     indent = line[: len(line) - len(line.lstrip())]
     tokens = _tokens(line[len(indent) :])
     return _Breaker(tokens).broken(indent, 0, len(tokens), bracketed=False) if tokens else [line]
+
+
+_BREAKABLE = re_compile(r"[(\[{]|\b(?:and|or|del|import)\b")
+"""What a line has that can be broken: brackets, or words that parentheses may follow."""
 
 
 class _Token(NamedTuple):
@@ -213,7 +219,10 @@ def _cuts(outermost: List[Tuple[int, str]]) -> List[int]:
     clauses = _clauses(texts)  # the commas beside them separate the targets of a loop
     if clauses:
         return [outermost[place][0] for place in clauses]
+    found = set(texts)
     for operators in _OPERATORS:
+        if found.isdisjoint(operators):
+            continue
         places = [
             index for place, (index, text) in enumerate(outermost) if text in operators and _is_binary(texts, place)
         ]

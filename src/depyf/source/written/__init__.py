@@ -29,11 +29,12 @@ from depyf.structure.try_statements import joined_try
 __all__ = ["as_written"]
 
 
+_LOOPS = frozenset([ast.For, ast.AsyncFor, ast.While])
 _COMPOUND = frozenset(
-    [ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, *TRY_STATEMENTS]
-    + ([ast.Match] if hasattr(ast, "Match") else [])
+    [ast.If, *_LOOPS, ast.With, ast.AsyncWith, *TRY_STATEMENTS] + ([ast.Match] if hasattr(ast, "Match") else [])
 )
-_FUNCTIONS = frozenset([ast.FunctionDef, ast.AsyncFunctionDef])
+_WITH_ELSE = frozenset([ast.If, *_LOOPS, *TRY_STATEMENTS])
+_ENDING = frozenset([ast.FunctionDef, ast.AsyncFunctionDef, *_LOOPS])
 _LISTS = frozenset([ast.Import, ast.Delete])
 _REWRITTEN = bits_of(ast.Assert, *_COMPOUND, *_LISTS)
 
@@ -59,12 +60,14 @@ def as_written(tree: Node, contents: Contents = UNKNOWN) -> Node:
     def after(block: Block) -> Block:
         kinds = set(map(type, block))
         if not _COMPOUND.isdisjoint(kinds):
-            block = with_written_branches(clauses.written(behind.written(block)))
-            block = [joined_try(each) or each for each in block]
+            block = behind.written(block)
+            if not _WITH_ELSE.isdisjoint(map(type, block)):
+                block = with_written_branches(clauses.written(block))
+            block = [joined_try(each) or each if isinstance(each, TRY_STATEMENTS) else each for each in block]
+            kinds = set(map(type, block))
+        if not _ENDING.isdisjoint(kinds):
             block = loops.written(tails.written(block))
             kinds = set(map(type, block))
-        elif not _FUNCTIONS.isdisjoint(kinds):
-            block = tails.written(block)
         if not _LISTS.isdisjoint(kinds):
             block = with_written_lists(block)
         return with_written_zeros(block) if ast.Assert in kinds else block

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from depyf.bytecode.syntax_trees import TRY_STATEMENTS, equal
+from depyf.bytecode.syntax_trees import TRY_STATEMENTS, equal, has_blocks
 from depyf.lift.build import negate
 from depyf.lift.places import Start, start_of
 from depyf.source.passes.blocks import Block, Leaving, is_loop, rewrite_blocks, same
@@ -84,10 +84,8 @@ class Behind:
         """Return ``block`` with such statements after the one that contains them."""
         following = _Following()
         for statement in reversed(block):
-            moved = None
-            if is_loop(statement):
-                moved = self._behind_loop(statement, following, block)
-            if moved is None:
+            moved = self._behind_loop(statement, following, block) if is_loop(statement) else None
+            if moved is None and has_blocks[statement.__class__]:
                 moved = self._behind(statement, following, block)
             following.become([statement, *following.statements] if moved is None else moved)
         return following.statements

@@ -13,12 +13,10 @@ from depyf.source.rewriting import replaced
 
 def with_written_branches(block: Block) -> Block:
     """Return ``block`` with the branches of each ``if`` in the order of the source."""
-    return [_in_order(statement) for statement in block]
+    return [_in_order(each) if isinstance(each, ast.If) and each.orelse else each for each in block]
 
 
-def _in_order(statement: ast.stmt) -> ast.stmt:
-    if not isinstance(statement, ast.If) or not statement.orelse:
-        return statement
+def _in_order(statement: ast.If) -> ast.If:
     one, two = _line(statement.body), _line(statement.orelse)
     if one is None or two is None or one <= two:
         return statement

@@ -17,7 +17,7 @@ from depyf.quick_dataclass import dataclass
 from depyf.source.inventory import Contents, bits_of
 from depyf.source.rewriting import Node, Rewriter, replaced
 
-_BRANCHING = bits_of(ast.BoolOp)
+_BRANCHING, _NEGATING = bits_of(ast.BoolOp), bits_of(ast.UnaryOp)
 _CHANGE = 0.25
 """The cost of a form other than the lifted one: in a tie nothing changes."""
 _NOT = 0.2
@@ -40,7 +40,7 @@ def with_written_conditions(tree: Node, contents: Contents) -> Node:
 def with_written_negations(tree: Node, contents: Contents) -> Node:
     """Return ``tree`` with each condition that is ``not (a and b)`` in the form that fits its columns best. The
     characters in front of the first operand give the start of the statement."""
-    return _Negations().visit_holders(tree, contents, _BRANCHING)
+    return _Negations().visit_holders(tree, contents, _NEGATING)
 
 
 class _Conditions(Rewriter):
@@ -104,6 +104,8 @@ class _Form:
 
 
 def _best(test: ast.expr) -> ast.expr:
+    if type(test) not in (ast.BoolOp, ast.UnaryOp):
+        return test
     columns = _Columns()
     if not _may_change(test, columns):
         return test
@@ -113,9 +115,8 @@ def _best(test: ast.expr) -> ast.expr:
 
 
 def _may_change(test: ast.expr, columns: _Columns) -> bool:
-    """Return whether ``test`` has operands with columns, and a ``not``, or an operator that negates one."""
-    if type(test) not in (ast.BoolOp, ast.UnaryOp):
-        return False
+    """Return whether the operation ``test`` has operands with columns, and a ``not``, or an operator that negates
+    one."""
     found = list(_operands(test))
     if len(found) < 2:
         return False

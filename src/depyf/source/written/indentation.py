@@ -24,9 +24,10 @@ class Indentation:
 
     def column_of(self, block: Block) -> Optional[int]:
         """Return the column at which the statements of ``block`` start. Cached."""
-        if id(block) not in self._measured:
-            self._measured[id(block)] = block, column_of(block)
-        return self._measured[id(block)][1]
+        known = self._measured.get(id(block))
+        if known is None:
+            known = self._measured[id(block)] = block, column_of(block)
+        return known[1]
 
     def start_of(self, statement: ast.stmt) -> Optional[Start]:
         """Return the start of ``statement``; that of an ``elif`` is two columns before the position computed from its

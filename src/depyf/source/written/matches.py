@@ -28,12 +28,13 @@ def with_written_matches(block: Block) -> Block:
 
 def _written(statement: ast.If) -> ast.stmt:
     test, matched, other = statement.test, statement.body, statement.orelse
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, matched, other = test.operand, other or [ast.Pass()], matched
-    values = operands(test) or [test]
+    inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    values = operands(inner) or [inner]
     found = _subject_and_pattern(values[0])
     if found is None:
         return statement
+    if inner is not test:
+        matched, other = other or [ast.Pass()], matched
     subject, pattern = found
     guard = joined(values[1:]) if len(values) > 1 else None
     cases: List[ast.match_case] = [ast.match_case(pattern, guard, matched)]

@@ -22,7 +22,7 @@ class Tests:
 
     def written(self, block: Block) -> Block:
         """Return ``block`` with its conditions as they were written."""
-        return [self._with_tests(statement, block) for statement in block]
+        return [self._with_tests(each, block) if isinstance(each, (ast.If, ast.While)) else each for each in block]
 
     def _with_tests(self, statement: ast.stmt, block: Block, around: Optional[int] = None) -> ast.stmt:
         if isinstance(statement, ast.If) and is_elif(statement.orelse):
@@ -105,11 +105,11 @@ def _is_one_test(statement: ast.If) -> bool:
     inner = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
     if not isinstance(inner, ast.If) or inner.orelse:
         return False
-    one, two = (jump_of(first_operand(test)[0]) for test in (statement.test, inner.test))
-    place = first_place(first_operand(inner.test)[0])
-    if one is None or one != two or place is None:
+    one, operand = jump_of(first_operand(statement.test)[0]), first_operand(inner.test)[0]
+    if one is None or one != jump_of(operand):
         return False
-    return one.column is not None or place.line != one.line
+    place = first_place(operand)
+    return place is not None and (one.column is not None or place.line != one.line)
 
 
 def _is_empty(body: Block) -> bool:
