@@ -106,18 +106,13 @@ WAYS_OUT = {"end": "t()", "call": "return t()", "name": "return y", "number": "r
 WAYS_OUT_OF_LOOPS = {"end": "t()", "break": "break", "continue": "continue", "call": "return x()"}
 
 
-HOLDING = ("finally_in_finally", "with_in_handler")
-HELD = ("call", "continue")
-"""Not proved in these forms: the value to return lives until the ``continue`` drops it."""
-
-
 def ways_out_of_finally() -> Iterator[Named]:
     """Each clause of ``try``-``finally`` left in every way, in functions and in loops; a module a form."""
     for form, body in FINALLY.items():
         clauses = sum(f"{{{number}}}" in body for number in range(3))
         in_loop = "for y in z():\n    " + body.replace("\n", "\n    ") + "\nreturn y"
         for place, text, ways in (("function", body, WAYS_OUT), ("loop", in_loop, WAYS_OUT_OF_LOOPS)):
-            kinds = [k for k in product(ways, repeat=clauses) if form not in HOLDING or k != HELD]
+            kinds = product(ways, repeat=clauses)
             bodies = {"_".join(chosen): text.format(*[ways[kind] for kind in chosen]) for chosen in kinds}
             yield f"{form}_in_{place}", functions(bodies, "def way_{name}(x, y, z, t):")
 
@@ -198,6 +193,8 @@ STATEMENTS = {
     "try_else": "try: t()\nexcept E: z()\nelse:\n    {1}",
     "try_finally": "try:\n    {1}\nfinally:\n    if y: z()\n    else: t()",
     "finally": "try: t()\nfinally:\n    {1}",
+    "finally_in_finally": "try: t()\nfinally:\n    try:\n        {2}\n    finally: t()",
+    "with_in_finally": "try: t()\nfinally:\n    with z as w:\n        {2}",
     "case": "match x:\n    case 1 | 2:\n        {2}\n    case [t, *_] if y(): z()",
     "guarded": "match x:\n    case {{'k': t}} if y:\n        {2}\n    case _: z()",
     "wildcard": "match x:\n    case C(y=1): z()\n    case _:\n        {2}",
@@ -208,6 +205,7 @@ IN_STATEMENTS = {
     "return": "return",
     "return_call": "return x()",
     "return_choice": "return x() if y else z",
+    "return_and": "return x and y()",
     "return_starred": "return *y, x",
     "branch": "if y: return z",
     "break": "if y: break",

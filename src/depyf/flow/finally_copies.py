@@ -11,6 +11,7 @@ from depyf.flow.equal_blocks import behind_empty
 from depyf.flow.exit_copies import LONGEST_COPY
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
 from depyf.flow.groups import handles_groups
+from depyf.flow.handling import handling
 from depyf.flow.loop_tests import same_operation
 from depyf.normal.effects import effect
 from depyf.normal.ops import Op
@@ -22,11 +23,13 @@ Position = Tuple[int, int]
 def join_finally_copies(graph: FlowGraph) -> None:
     """Replace every copy of a ``finally`` body by an empty block that records the region it leaves.
 
-    A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them.
+    A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them: those in
+    handlers come first.
     """
     overriding = _overriding(graph)
     waiting = [region for region in graph.regions() if region in overriding or _is_finally(graph, region)]
-    waiting.sort(key=lambda region: (len(graph.chain(region)), region.entry))
+    handled = handling(graph) if len(waiting) > 1 else {}
+    waiting.sort(key=lambda each: (-len(handled.get(each.entry, ())), len(graph.chain(each)), each.entry))
     joined = True
     while joined and waiting:
         joiner = _Joiner(graph)
@@ -134,12 +137,8 @@ def _overriding(graph: FlowGraph) -> Set[Region]:
 
 
 def _starts_with_pop(graph: FlowGraph, id: int) -> bool:
-    block = graph.blocks[id]
-    for _ in range(4):  # empty blocks: jumps out of regions
-        if block.ops or not isinstance(block.term, Jump):
-            break
-        block = graph.blocks[block.term.target]
-    return bool(block.ops) and block.ops[0].op is Op.POP
+    ops = graph.blocks[behind_empty(graph, id)].ops
+    return bool(ops) and ops[0].op is Op.POP
 
 
 def _is_finally(graph: FlowGraph, region: Region) -> bool:

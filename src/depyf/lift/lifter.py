@@ -110,7 +110,6 @@ class _Lifter:
         if block.region is not None and block.region.entry not in self.entries.handler_bases:
             self.entries.remember_handler_base(block.region, block, node)
         simulator = Simulator(self.context, node)
-        start = self.skip.get(block.id, 0)
         ops = block.ops
         keep = self._keeps_tested_value(block)
         if keep:
@@ -118,7 +117,7 @@ class _Lifter:
         node.silent = node.silent and all(map(is_silent, ops))
         if ops and ops[0].op is Op.PUSH_EXC:
             node.handling = (*node.handling, block.id)
-        simulator.run(block, RULES, start)
+        simulator.run(block, RULES, self.skip.get(block.id, 0))
         end_as_operands(simulator, block)
         self._terminate(node, block, simulator, keep=keep)
         node.stack = simulator.stack
@@ -126,7 +125,9 @@ class _Lifter:
             self.edges[target].append(node)
             if self.order.is_back_edge(block.id, target):
                 self.entries.close_loop(node, target)
-        self.reducer.reduce(node)
+        joined, spilled = self.reducer.reduce(node), self.context.decisions.spill_end
+        if joined is not node and isinstance(joined.terminator, Goto) and joined.last_block in spilled:
+            Simulator(self.context, joined).settle()
 
     def _settled_before_it_leaves(self, block: Block, node: Node) -> None:
         """Store pending values where a ``try`` or ``with`` ends in temporaries, since they were evaluated inside.

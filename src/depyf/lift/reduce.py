@@ -36,11 +36,13 @@ class Reducer:
         self.by_jumps: Dict[int, ast.expr] = {}
         """The ``and`` and ``or`` that are made of jumps, by their ``id``: of none of them there is a value."""
 
-    def reduce(self, node: Node) -> None:
-        """Join ``node`` with its predecessors as long as a rule applies."""
+    def reduce(self, node: Node) -> Node:
+        """Join ``node`` with its predecessors as long as a rule applies; return the node that it is part of now."""
         current: Optional[Node] = node
         while current is not None:
-            current = self._step(current)
+            node = current
+            current = self._step(node)
+        return node
 
     def test_before(self, block: Block) -> Optional[Node]:
         """Return the node that ends with a test that always leads to ``block``, the test being part of the next value:
