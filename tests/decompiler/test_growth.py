@@ -31,6 +31,7 @@ from depyf.result import Verdict
 from depyf.source.compiling.restoring import Restoration
 from depyf.source.passes.endings import tidy_returns
 from depyf.source.written.conditions import _Conditions
+from depyf.structure.dominators import DepthFirstTree
 from depyf.structure.restore_jumps import _Restorer
 from depyf.structure.shape import Shape
 from depyf.sweep.targets import size
@@ -232,6 +233,13 @@ def test_the_successors_of_a_node_are_found_once_for_its_facts(monkeypatch: pyte
     found = calls(monkeypatch, Node, "successors")
     Shape(lifted, graph)
     assert len(found) == len(lifted.nodes)
+
+
+def test_code_without_branches_and_loops_needs_no_dominators(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = calls(monkeypatch, DepthFirstTree, "dominators")
+    text = "".join(f"    with a({n}):\n        b()\n" for n in range(COPIES))
+    decompile_code(function("def f(a, b):\n" + text))
+    assert not found
 
 
 def test_whether_the_branches_of_a_nested_if_leave_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:

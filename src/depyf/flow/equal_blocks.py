@@ -148,7 +148,8 @@ _RAISING = frozenset([Op.RAISE, Op.RERAISE])
 
 def _in_handler(block: Block) -> bool:
     """Return whether it matters to ``block`` which exceptions are being handled."""
-    return any(instr.op in _RAISING for instr in block.ops[-1:]) or any(instr.op is Op.POP_EXC for instr in block.ops)
+    ops = [instr.op for instr in block.ops]
+    return not _RAISING.isdisjoint(ops[-1:]) or Op.POP_EXC in ops
 
 
 class _Joiner:

@@ -80,16 +80,18 @@ def join_returned_arms(graph: FlowGraph) -> None:
     """Join ``return a if b else 1``, whose return is copied to both arms (3.12 on): one statement with two values, as
     columns show."""
     groups: Dict[object, List[Tuple[Block, int]]] = {}
-    for block in graph.blocks.values():
-        ops = block.ops
-        if not ops or ops[-1].op is not Op.RETURN or ops[-1].span is None or None in ops[-1].span:
+    returning = [block for block in graph.blocks.values() if block.ops and block.ops[-1].op is Op.RETURN]
+    numbers = Counter([block.ops[-1].span for block in returning])
+    for block in returning:
+        ops, span = block.ops, block.ops[-1].span
+        if numbers[span] < 2 or span is None or None in span:
             continue
         begin = len(ops) - 1
         while begin and ops[begin - 1].op in (Op.SWAP, Op.POP_EXC):  # in an except clause
             begin -= 1
         if not begin or _new_values(ops[:begin])[-1] == 1:  # else ``a or b``: the value was tested before
             exit = tuple((instr.op, instr.arg) for instr in ops[begin:])
-            groups.setdefault((ops[-1].span, exit, block.region), []).append((block, begin))
+            groups.setdefault((span, exit, block.region), []).append((block, begin))
     several = [
         arms for arms in groups.values() if len({block.ops[at - 1].span if at else None for block, at in arms}) > 1
     ]

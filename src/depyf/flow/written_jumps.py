@@ -51,7 +51,7 @@ class WrittenJumps:
 
     @cached_property
     def _busy(self) -> FrozenSet[Span]:
-        return frozenset(_busy(self._ops))
+        return _busy(self._ops)
 
     @cached_property
     def _busy_lines(self) -> FrozenSet[int]:
@@ -191,13 +191,17 @@ def _left(ops: Tuple[Instr, ...]) -> int:
     return min(columns, default=0)
 
 
-def _busy(ops: Tuple[Instr, ...]) -> Iterator[Span]:
-    """Yield the spans of all operations that do more than jump."""
-    before: Optional[Span] = None
-    for instr in ops:
-        span = instr.span
-        if span is not None and instr.op not in _IDLE and not (instr.op is Op.CONST and instr.arg is None):
-            # the name of an exception is deleted where its handler is left, with the span of the jump
-            if instr.op not in (Op.STORE, Op.DELETE) or span != before:
-                yield span
-        before = span
+def _busy(ops: Tuple[Instr, ...]) -> FrozenSet[Span]:
+    """Return the spans of all operations that do more than jump. The name of an exception is deleted where its handler
+    is left, with the span of the jump."""
+    spans = [instr.span for instr in ops]
+    return frozenset(
+        [
+            span
+            for before, span, instr in zip([None, *spans], spans, ops)
+            if span is not None
+            and instr.op not in _IDLE
+            and not (instr.op is Op.CONST and instr.arg is None)
+            and not (span == before and instr.op in (Op.STORE, Op.DELETE))
+        ]
+    )

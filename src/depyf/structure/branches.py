@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Set
 
 from depyf.flow.graph import Branch
@@ -31,7 +30,7 @@ def if_statement(
     merge = _merge(structurer, node, place)
     if merge is None and _never_returns(structurer, term.target, place):
         merge = _behind_else(structurer, term, place)
-    arms = place if merge is None else replace(place, follow=merge)
+    arms = place if merge is None else place._replace(follow=merge)
     body = structurer.sequence(term.fall, arms)
     if merge is None and leaves(body, structurer.leaving):
         result.append(_if_statement(term.test, body, []))
@@ -99,9 +98,11 @@ def _merge(structurer: Structurer, node: Node, place: Place) -> Optional[int]:
     is."""
     best: Optional[int] = None
     for child in structurer.shape.children[node.id]:
-        if place.known(child) or (structurer.shape.is_copyable(child) and not structurer.shape.is_one_statement(child)):
+        if len(structurer.shape.forward_predecessors(child)) < 2 or place.known(child):
             continue
-        if len(structurer.shape.forward_predecessors(child)) < 2 or is_outside(structurer, child, place):
+        if structurer.shape.is_copyable(child) and not structurer.shape.is_one_statement(child):
+            continue
+        if is_outside(structurer, child, place):
             continue
         if best is None or structurer.shape.index[child] < structurer.shape.index[best]:
             best = child

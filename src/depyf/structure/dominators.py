@@ -14,10 +14,10 @@ class DepthFirstTree:
     their predecessors. ``postorder``: the nodes themselves."""
 
     def __init__(self, entry: int, successors: Callable[[int], Sequence[int]]) -> None:
-        self.nodes = [entry]
-        self.parent = [0]
-        self.sources: List[List[int]] = [[]]
-        self.postorder: List[int] = []
+        nodes = self.nodes = [entry]
+        parent = self.parent = [0]
+        sources: List[List[int]] = [[]]
+        self.sources, self.postorder = sources, []
         numbers = {entry: 0}
         path = [0]
         todo: List[Iterator[int]] = [iter(successors(entry))]
@@ -25,17 +25,17 @@ class DepthFirstTree:
             for target in todo[-1]:
                 number = numbers.get(target)
                 if number is not None:
-                    self.sources[number].append(path[-1])
+                    sources[number].append(path[-1])
                     continue
-                number = numbers[target] = len(self.nodes)
-                self.nodes.append(target)
-                self.parent.append(path[-1])
-                self.sources.append([path[-1]])
+                number = numbers[target] = len(nodes)
+                nodes.append(target)
+                parent.append(path[-1])
+                sources.append([path[-1]])
                 path.append(number)
                 todo.append(iter(successors(target)))
                 break
             else:
-                self.postorder.append(self.nodes[path.pop()])
+                self.postorder.append(nodes[path.pop()])
                 todo.pop()
 
     def dominators(self) -> Dict[int, int]:

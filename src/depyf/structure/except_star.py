@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Tuple, Type
 
 from depyf.bytecode.syntax_trees import TryStatement
@@ -64,7 +63,7 @@ def group_clauses(structurer: Structurer, region: Region, place: Place) -> List[
             return clauses
         if not isinstance(term, ExceptionTest) or not term.group or term.handler != region.entry or node.statements:
             raise Unstructured(f"node {current} (offset {node.offset}) is not an except* clause")
-        inner = replace(place, follow=term.other, continues=None, breaks=None)
+        inner = place._replace(follow=term.other, continues=None, breaks=None)
         body = structurer.sequence(term.match, inner) or [ast.Pass()]
         clauses.append(ast.ExceptHandler(term.type, _name(structurer.nodes[term.match], region), body))
         current = term.other

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import List, Optional, Set, Tuple
 
 from depyf.flow.graph import Jump
@@ -32,7 +31,7 @@ def write_loop(structurer: Structurer, header: int, place: Place, result: List[a
     members = _with_inlined_exits(structurer, header, out, place)
     after = _after_loop(structurer, members, out, place)
     structurer.open_loops.add(header)
-    inner = replace(place, follow=header, continues=header, breaks=after)
+    inner = place._replace(follow=header, continues=header, breaks=after)
     if isinstance(term, Loop):
         structurer.check_place(node, place)
         structurer.written.add(header)
@@ -45,7 +44,7 @@ def write_loop(structurer: Structurer, header: int, place: Place, result: List[a
     structurer.open_loops.discard(header)
     orelse: List[ast.stmt] = []
     if out is not None and out != after and after is not None:
-        orelse = structurer.sequence(out, replace(place, follow=after))
+        orelse = structurer.sequence(out, place._replace(follow=after))
     elif out is not None and after is None:
         after = out
     result.append(_loop_statement(term, test, body, orelse))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING, List, Optional, Set, Tuple
 
 from depyf.lift import build
@@ -37,7 +36,7 @@ def match_statement(
         raise Unstructured(f"node {node.id} (offset {node.offset}): a case is outside of its match statement")
     cases, last, has_default = _read_cases(structurer, node, place)
     merge = _merge(structurer, cases, last, place)
-    arms = place if merge is None else replace(place, follow=merge)
+    arms = place if merge is None else place._replace(follow=merge)
     bodies = [structurer.sequence(case.body, arms) if case.body is not None else [] for case in cases]
     written = [_case(case.pattern, case.guard, body) for case, body in zip(cases, bodies)]
     following = merge

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 from depyf.flow.graph import Region
-from depyf.quick_dataclass import dataclass
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The position of statements under construction: the node after them, the targets of ``break`` and ``continue``,
     the open regions and handlers. ``left``: control has left a region or handler whose statement is not complete.
     ``left_by``: the offset of the POP_EXC of the jump that exits a handler."""

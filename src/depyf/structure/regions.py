@@ -22,6 +22,8 @@ def is_outside(structurer: Structurer, id: int, place: Place) -> bool:
 def region_opened_at(structurer: Structurer, id: int, place: Place) -> Optional[Region]:
     """Return the outermost region around node ``id`` that is not open yet; ``None`` if all are."""
     node = structurer.nodes[id]
+    if node.region is None:
+        return None
     if (
         node.silent
         and not node.statements

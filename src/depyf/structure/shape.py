@@ -21,27 +21,25 @@ class Shape:
         self._has_returns = has_returns(flow.code)
         self._chains = Chains(flow)
         self.successors: Dict[int, Tuple[int, ...]] = {}
-        tree = DepthFirstTree(self.entry, self._out)
-        self.order = tree.postorder[::-1]
+        self._tree = DepthFirstTree(self.entry, self._out)
+        self.order = self._tree.postorder[::-1]
         self.index = dict(zip(self.order, range(len(self.order))))
         self.predecessors: Dict[int, List[int]] = {id: [] for id in self.order}
-        for id in self.order:
+        self._going_back: Set[int] = set()  # the nodes with a back edge
+        for at, id in enumerate(self.order):
             for successor in self.successors[id]:
                 self.predecessors[successor].append(id)
-        self.dominator = tree.dominators()
-        self.children: Dict[int, List[int]] = {id: [] for id in self.order}
-        for id in self.order[1:]:
-            self.children[self.dominator[id]].append(id)
+                if self.index[successor] <= at:
+                    self._going_back.add(id)
         self.guarded: Dict[Region, List[int]] = {}
         self.handled: Dict[int, List[int]] = {}
-        for id in self.order:
-            node = self.nodes[id]
+        for node in [self.nodes[id] for id in self.order]:
             if node.region is not None:
                 for region in self.chain(node.region):
-                    self.guarded.setdefault(region, []).append(id)
+                    self.guarded.setdefault(region, []).append(node.id)
             for handler in node.handling:
-                self.handled.setdefault(handler, []).append(id)
-        self.with_region = self._with_regions()
+                self.handled.setdefault(handler, []).append(node.id)
+        self.with_region = self._with_regions() if self.guarded else {}
         self.loops = self._loops()
         self.single_loops: Dict[int, Set[int]] = {}
         """Those of the loops that never go back, which no cycle shows."""
@@ -85,6 +83,19 @@ class Shape:
         return successors[::-1]
 
     @cached_property
+    def dominator(self) -> Dict[int, int]:
+        """The immediate dominator of each node. Code without branches and loops needs none."""
+        return self._tree.dominators()
+
+    @cached_property
+    def children(self) -> Dict[int, List[int]]:
+        """The children of each node in the dominator tree."""
+        children: Dict[int, List[int]] = {id: [] for id in self.order}
+        for id in self.order[1:]:
+            children[self.dominator[id]].append(id)
+        return children
+
+    @cached_property
     def _intervals(self) -> Tuple[Dict[int, int], Dict[int, int]]:
         """The steps at which a walk of the dominator tree enters and leaves each node."""
         enter: Dict[int, int] = {}
@@ -117,7 +128,7 @@ class Shape:
         for id in self.order:
             if isinstance(self.nodes[id].terminator, Loop):  # also if it always exits in its first iteration
                 loops.setdefault(id, {id})
-            for header in self.successors[id]:
+            for header in self.successors[id] if id in self._going_back else ():
                 if self.index[header] <= self.index[id]:
                     body = loops.setdefault(header, {header})
                     todo = [id]

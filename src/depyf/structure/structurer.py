@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from functools import cached_property
 from typing import List, Optional, Set
 
@@ -30,17 +29,18 @@ class Structurer(ABC):
         self.written: Set[int] = set()
         self.open_loops: Set[int] = set()
         self.leaving: Known = {}
-        # The implicit return at the end of a function.
-        self.end = next((id for id, node in self.nodes.items() if self._is_end(id, node)), None)
+        self.end = self._end()
 
     @cached_property
     def offsets(self) -> List[int]:
         """The offset of each operation."""
         return [instr.offset for instr in self.flow.code.ops]
 
-    def _is_end(self, id: int, node: Node) -> bool:
-        block = self.flow.blocks.get(id)
-        return block is not None and block.implicit and isinstance(node.terminator, Return) and not node.statements
+    def _end(self) -> Optional[int]:
+        """Return the implicit return at the end of a function; ``None`` if it has none."""
+        implicit = {id for id, block in self.flow.blocks.items() if block.implicit}
+        nodes = [node for id, node in self.nodes.items() if id in implicit] if implicit else []
+        return next((node.id for node in nodes if isinstance(node.terminator, Return) and not node.statements), None)
 
     @abstractmethod
     def sequence(self, start: Optional[int], place: Place, *, entering: bool = False) -> List[ast.stmt]:
@@ -69,17 +69,17 @@ class Structurer(ABC):
     def statements(self, node: Node, place: Place, result: List[ast.stmt]) -> Place:
         """Write the statements of ``node``; return the place after them, since marks end regions."""
         for region in node.leaves:
-            place = replace(place, regions=tuple(other for other in place.regions if other != region), left=True)
+            place = place._replace(regions=tuple(other for other in place.regions if other != region), left=True)
         for statement in node.statements:
             if isinstance(statement, ast.stmt):
                 result.append(statement)
             elif isinstance(statement, WithExit):
                 left = self.shape.with_region.get(statement.origin)
-                place = replace(place, regions=tuple(other for other in place.regions if other != left), left=True)
+                place = place._replace(regions=tuple(other for other in place.regions if other != left), left=True)
             elif isinstance(statement, PopException):
                 left_handler = statement.handler
                 handlers = tuple(other for other in place.handlers if other != left_handler)
-                place = replace(place, handlers=handlers, left=True, left_by=statement.offset)
+                place = place._replace(handlers=handlers, left=True, left_by=statement.offset)
             elif isinstance(statement, Accumulate):
                 add = AccumulateStatement()
                 add.kind, add.key, add.element = statement.kind, statement.key, statement.element

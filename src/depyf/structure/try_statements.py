@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import List, Optional, Tuple
 
 from depyf.bytecode.lines import Span
@@ -35,11 +34,11 @@ def write_try(
         end = structurer.shape.overridden_end(inside, region)
         follow = choose_follow(structurer, body_exits, place) if end is None else end
         body = structurer.sequence(
-            start, replace(place, follow=follow, regions=(*place.regions, region)), entering=True
+            start, place._replace(follow=follow, regions=(*place.regions, region)), entering=True
         )
         final = structurer.sequence(
             region.entry,
-            replace(place, follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
+            place._replace(follow=None, handlers=(*place.handlers, region.entry), finalizer=region.entry),
         )
         result.append(_try_finally(structurer, body, final))
         return follow if end is None else None
@@ -52,10 +51,10 @@ def write_try(
         follow, orelse_entry = _after_try(structurer, region, body_exits, handler_exits, place)
     body_follow = orelse_entry if orelse_entry is not None else follow
     body = structurer.sequence(
-        start, replace(place, follow=body_follow, regions=(*place.regions, region)), entering=True
+        start, place._replace(follow=body_follow, regions=(*place.regions, region)), entering=True
     )
-    clauses = _clauses_of(structurer, region, replace(place, follow=follow, handlers=(*place.handlers, region.entry)))
-    orelse = structurer.sequence(orelse_entry, replace(place, follow=follow)) if orelse_entry is not None else []
+    clauses = _clauses_of(structurer, region, place._replace(follow=follow, handlers=(*place.handlers, region.entry)))
+    orelse = structurer.sequence(orelse_entry, place._replace(follow=follow)) if orelse_entry is not None else []
     result.append(_placed_try(structurer, try_statement(handler, body, clauses, orelse)))
     return follow
 
@@ -140,7 +139,7 @@ def _clauses_of(structurer: Structurer, region: Region, place: Place) -> List[as
             clauses.append(ast.ExceptHandler(term.type, name, _clause_body(structurer, term.match, place)))
             current = term.other
             continue
-        body = structurer.sequence(current, replace(place, finalizer=None))
+        body = structurer.sequence(current, place._replace(finalizer=None))
         clauses.append(ast.ExceptHandler(None, None, body))
         return clauses
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import List, Optional, Set
 
 from depyf.flow.graph import Region
@@ -29,7 +28,7 @@ def write_with(
     if structurer.shape.is_copyable(suppressed):  # the successor of the statement when it suppresses an exception
         follow = suppressed
     _write_handler_nodes(structurer, region)
-    inner = replace(place, follow=follow, regions=(*place.regions, region))
+    inner = place._replace(follow=follow, regions=(*place.regions, region))
     body = structurer.sequence(target, inner)
     item = ast.withitem(enter.manager, enter.target)
     kind = ast.AsyncWith if enter.async_ else ast.With
