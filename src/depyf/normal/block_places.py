@@ -25,6 +25,9 @@ class Place(NamedTuple):
 
 ENTRY, MAIN, SUPPRESSED, _COPIES = range(4)
 
+Entry = Tuple[Place, int, bool]
+"""A handler: its place, how many values stay on the stack, and whether LASTI is pushed."""
+
 
 @dataclass
 class Written:
@@ -34,7 +37,7 @@ class Written:
     after: Optional[Place] = None
     jumps: Tuple[Tuple[int, Place], ...] = ()
     """The drafts that jump, and their targets."""
-    handler: Optional[Tuple[Place, int, bool]] = None
+    handler: Optional[Entry] = None
 
 
 def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
@@ -42,18 +45,23 @@ def in_order(drafts: List[Draft], places: Dict[Place, Written]) -> List[Draft]:
     order = sorted(places, key=_position)
     at = _offsets(drafts, order)
     result: List[Draft] = []
+    known: Optional[Entry] = None
+    entry: Optional[Handler] = None
     for place, following in zip(order, [*order[1:], None]):
         written = places[place]
-        made = [draft.changed(offset=at[place]) for draft in written.drafts]
+        made, offset = written.drafts, at[place]
+        if len(made) != 1 or made[0] is not drafts[place.at] or made[0].offset != offset:  # it is not there alone
+            made = [draft.changed(offset=offset) for draft in made]
         for index, target in written.jumps:
             made[index].target = at[target]
         if written.after is not None and written.after != following:
-            made.append(Draft(Op.JUMP, None, at[place], drafts[place.at].span, at[written.after]))
-        if written.handler is not None and written.handler[0] in at:
-            target, depth, lasti = written.handler
-            entry = Handler(at[target], depth, lasti)
-            for draft in made:
-                draft.handler = entry
+            made.append(Draft(Op.JUMP, None, offset, drafts[place.at].span, at[written.after]))
+        if written.handler is not known:
+            known, entry = written.handler, None
+            if known is not None and known[0] in at:
+                entry = Handler(at[known[0]], known[1], known[2])
+        for draft in made:
+            draft.handler = entry
         result.extend(made)
     return result
 
@@ -74,5 +82,7 @@ def _offsets(drafts: List[Draft], order: List[Place]) -> Dict[Place, int]:
 def _position(place: Place) -> Tuple[Tuple[int, int], ...]:
     """Return the position of a place: nested in one copy for each enclosing ``finally`` body that was not entered by
     an exception, each behind the operation that entered it."""
-    copies = [(slot.came_from, _COPIES) for _, slot in place.state.special if slot.came_from >= 0]
-    return (*copies, (place.at, place.part))
+    own = (place.at, place.part)
+    if not place.state.special:
+        return (own,)
+    return (*[(slot.came_from, _COPIES) for _, slot in place.state.special if slot.came_from >= 0], own)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Optional, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.normal.block_places import ENTRY, MAIN, SUPPRESSED, Place, Written, in_order
+from depyf.normal.block_places import ENTRY, MAIN, SUPPRESSED, Entry, Place, Written, in_order
 from depyf.normal.block_states import (
     COME_BACK,
     EXCEPTION,
@@ -62,6 +62,7 @@ class _Walk:
         self.drafts = drafts
         self.index_of = IndexOf(drafts)
         self.written: Dict[Place, Written] = {}
+        self.handlers: Dict[Tuple[object, ...], Entry] = {}
 
     def run(self) -> List[Draft]:
         todo = [Place(0, State(), MAIN)]
@@ -92,7 +93,8 @@ class _Walk:
                 written = self._suppressed(place, draft)
             else:
                 written = _RULES.get(draft.op, _Walk._plain)(self, place, draft)
-            written.handler = self._handler(state, state.height - self._taken(place))
+            if state.blocks:
+                written.handler = self._handler(state, state.height - self._taken(place))
         except synchronous(ValueError) as error:
             raise ValueError(f"{draft.op} at offset {draft.offset}: {error}") from None
         return written
@@ -104,7 +106,7 @@ class _Walk:
             return 0
         return effect(draft.op, draft.arg)[0]
 
-    def _handler(self, state: State, lowest: int) -> Optional[Tuple[Place, int, bool]]:
+    def _handler(self, state: State, lowest: int) -> Optional[Entry]:
         """Return the handler's place, how many values stay on the stack, and whether LASTI is pushed.
 
         ``lowest`` is the stack height when it is raised: less than the level of the block where the operation pops
@@ -114,12 +116,16 @@ class _Walk:
             level, target, lasti = state.blocks[index]
             level = min(level, lowest)
             if target >= 0:
-                blocks = (*state.blocks[:index], Block(level, HANDLER, lasti))
-                kept = state.without(state.height - level)._replace(blocks=blocks)
-                at = self.index_of(target)
-                part = MAIN if self._is_bookkeeping(at) else ENTRY
-                entered = kept.push(*previous(1 + lasti), *EXCEPTION)
-                return Place(at, entered, part), state.values(0, level), lasti
+                key = (state.special, state.blocks, level)
+                known = self.handlers.get(key)
+                if known is None:
+                    blocks = (*state.blocks[:index], Block(level, HANDLER, lasti))
+                    kept = state.without(state.height - level)._replace(blocks=blocks)
+                    at = self.index_of(target)
+                    part = MAIN if self._is_bookkeeping(at) else ENTRY
+                    entered = kept.push(*previous(1 + lasti), *EXCEPTION)
+                    known = self.handlers[key] = Place(at, entered, part), state.values(0, level), lasti
+                return known
         return None
 
     def _is_bookkeeping(self, index: int) -> bool:
@@ -151,9 +157,10 @@ class _Walk:
             taken, left = _HELPERS[draft.op]
         else:
             raise ValueError("it is outside of its usual pattern")
-        if any(slot is not None and slot.width != 1 for slot in state.top(taken)):
-            raise ValueError("its operand is not a value")
         below = state.without(taken)
+        if below.special is not state.special:
+            if any(slot is not None and slot.width != 1 for slot in state.top(taken)):
+                raise ValueError("its operand is not a value")
         behind = below.push_values(left)
         written = Written([draft], None if draft.op in ENDS else self._next(place, behind))
         if draft.target is not None:
