@@ -164,10 +164,10 @@ _POPS_BEHIND_LOOPS = (3, 13)
 def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
     """Check that only FOR_ITER reaches END_FOR, and that it jumps nowhere else. Since 3.12 FOR_ITER skips the END_FOR
     that it jumps to (since 3.13 the POP_TOP behind it, too)."""
+    if decoded.names.isdisjoint(("FOR_ITER", "END_FOR")):
+        return
     code, instructions = decoded.code, decoded.instructions
     ends = {instruction.offset for instruction in instructions if instruction.name == "END_FOR"}
-    if not ends and "FOR_ITER" not in [instruction.name for instruction in instructions]:
-        return
     for index, instruction in enumerate(instructions):
         if instruction.name == "FOR_ITER" and instruction.target not in ends:
             raise _refused(code, instruction, "does not jump to an END_FOR")
@@ -188,6 +188,8 @@ def _check_stop_iteration(decoded: Decoded) -> Tuple[int, ...]:
     """Check that generators, and only they, are covered by a handler that turns a StopIteration that would leave them
     into a RuntimeError (3.12 and later). Return the offsets of the tests that the compiler leaves out."""
     code, table = decoded.code, decoded.table
+    if not code.co_flags & _GENERATORS and "CALL_INTRINSIC_1" not in decoded.names:
+        return ()
     handlers = {
         instruction.offset
         for instruction in decoded.instructions
@@ -255,10 +257,10 @@ def _silent_test(decoded: Decoded, instruction: Instruction) -> bool:
 
 def _check_truths(decoded: Decoded, targets: FrozenSet[int]) -> None:
     """Check that tests get True or False: since 3.13 they are undefined for other values."""
-    for index, instruction in enumerate(decoded.instructions):
-        if instruction.name in _TRUTH_TESTS:
-            if instruction.offset in targets or not _is_truth(decoded, index - 1, targets):
-                raise _refused(decoded.code, instruction, "tests a value that may not be True or False")
+    instructions = decoded.instructions
+    for index in [index for index, instruction in enumerate(instructions) if instruction.name in _TRUTH_TESTS]:
+        if instructions[index].offset in targets or not _is_truth(decoded, index - 1, targets):
+            raise _refused(decoded.code, instructions[index], "tests a value that may not be True or False")
 
 
 def _is_truth(decoded: Decoded, index: int, targets: FrozenSet[int]) -> bool:
