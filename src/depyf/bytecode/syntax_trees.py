@@ -134,9 +134,15 @@ class Transformer(ast.NodeTransformer):
     """Like ``ast.NodeTransformer``, which changes its tree in place."""
 
     _methods: Dict[type, Callable[[Any, ast.AST], object]]
+    _stays: Dict[type, bool]
+    """Whether values of a class stay as they are: all but nodes, and nodes without children that have no method."""
 
     def __init_subclass__(cls) -> None:
-        cls._methods = {}
+        def stays(kind: type) -> bool:
+            is_leaf = cls.generic_visit is Transformer.generic_visit and not fields_of[kind]
+            return not issubclass(kind, ast.AST) or (is_leaf and not hasattr(cls, "visit_" + kind.__name__))
+
+        cls._methods, cls._stays = {}, _ByClass(stays)
 
     if not TYPE_CHECKING:  # its type is that of ast.NodeTransformer
 
@@ -153,10 +159,10 @@ class Transformer(ast.NodeTransformer):
         """Return ``node`` with its children visited."""
         values = node.__dict__
         for field in fields_of[node.__class__]:
-            old = values.get(field)
+            old: Any = values.get(field)
             if old.__class__ is list:
                 old[:] = self._visited(old)
-            elif isinstance(old, ast.AST):
+            elif not self._stays[old.__class__]:
                 new = self.visit(old)
                 if new is None:
                     delattr(node, field)
@@ -164,10 +170,10 @@ class Transformer(ast.NodeTransformer):
                     setattr(node, field, new)
         return node
 
-    def _visited(self, nodes: List[object]) -> List[object]:
+    def _visited(self, nodes: List[Any]) -> List[object]:
         result: List[object] = []
         for node in nodes:
-            new = self.visit(node) if isinstance(node, ast.AST) else node
+            new = node if self._stays[node.__class__] else self.visit(node)
             if isinstance(new, list):
                 result.extend(new)
             elif new is not None or node is None:

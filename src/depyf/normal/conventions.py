@@ -71,7 +71,7 @@ def _check_beginning(decoded: Decoded, names: AbstractSet[str]) -> None:
     code, instructions = decoded.code, decoded.instructions
     start = 0
     cells = []
-    variables = fast_slots(code)
+    variables = fast_slots(code) if "MAKE_CELL" in names else ()
     while start < len(instructions) and instructions[start].name in ("MAKE_CELL", "COPY_FREE_VARS", "NOP"):
         if instructions[start].name == "MAKE_CELL":
             if instructions[start].arg >= len(variables):
