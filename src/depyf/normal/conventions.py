@@ -168,17 +168,17 @@ def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
         return
     code, instructions = decoded.code, decoded.instructions
     ends = {instruction.offset for instruction in instructions if instruction.name == "END_FOR"}
-    for index, instruction in enumerate(instructions):
-        if instruction.name == "FOR_ITER" and instruction.target not in ends:
-            raise _refused(code, instruction, "does not jump to an END_FOR")
-        if instruction.target in ends and instruction.name != "FOR_ITER":
-            raise _refused(code, instruction, "jumps to an END_FOR")
-        if instruction.offset in ends:
-            if index == 0 or instructions[index - 1].name not in _ENDS:
-                raise _refused(code, instruction, "is reached by falling through")
-            behind = instructions[index + 1 : index + 2] if version_of(code) >= _POPS_BEHIND_LOOPS else []
-            if behind and behind[0].name in ("POP_TOP", "POP_ITER") and behind[0].offset in targets:
-                raise _refused(code, behind[0], "belongs to the END_FOR before it, but is a jump target")
+    for jump in [instruction for instruction in instructions if instruction.target is not None]:
+        if jump.name == "FOR_ITER" and jump.target not in ends:
+            raise _refused(code, jump, "does not jump to an END_FOR")
+        if jump.target in ends and jump.name != "FOR_ITER":
+            raise _refused(code, jump, "jumps to an END_FOR")
+    for index in [index for index, instruction in enumerate(instructions) if instruction.name == "END_FOR"]:
+        if index == 0 or instructions[index - 1].name not in _ENDS:
+            raise _refused(code, instructions[index], "is reached by falling through")
+        behind = instructions[index + 1 : index + 2] if version_of(code) >= _POPS_BEHIND_LOOPS else []
+        if behind and behind[0].name in ("POP_TOP", "POP_ITER") and behind[0].offset in targets:
+            raise _refused(code, behind[0], "belongs to the END_FOR before it, but is a jump target")
     for entry in decoded.exceptions:
         if entry.target in ends:
             raise ValueError(f"{code.co_name}: the END_FOR is an exception handler at offset {entry.target}")
