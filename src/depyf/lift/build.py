@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import unicodedata
+from functools import lru_cache
 from typing import Dict, List, Optional, Type
 
 from depyf.lift.items import Augmented, ChainTest, Function
@@ -180,6 +181,7 @@ def _with_slice(part: ast.expr) -> ast.expr:
 _SLICES_ARE_CONSTANTS = any(type(value) is slice for value in compile("_[1:2]", "", "eval").co_consts)
 
 
+@lru_cache(maxsize=4096)
 def is_writable(name: str) -> bool:
     """Return whether ``name`` is a valid identifier that is read as exactly this name."""
     return (

@@ -206,16 +206,23 @@ def _start_of_for(statement: Union[ast.For, ast.AsyncFor]) -> Optional[Start]:
 
 
 def _start_of_return(statement: ast.Return) -> Optional[Start]:
-    place, value = first_place(statement), statement.value
-    if place is not None and isinstance(value, ast.Constant) and place == place_of(value):
+    place, value = place_of(statement), statement.value
+    first = None if value is None else first_place(value)
+    if first is not None and (place is None or _is_before(first, place)):
+        place = first
+    if place is not None and isinstance(value, ast.Constant) and place == first:
         if _may_span(place, value.value):
-            return _before(place, len("return "))._replace(exact=True)
+            return _before(place, len("return "), exact=True)
         return _before(place, len("with ") if place.line == place.end_line else 0)  # it is further to the right
-    if value is not None:
-        first = first_place(value)
-        if first is not None and _is_of_with(place_of(statement), first):
-            return _before(first, len("return "))
+    if first is not None and _is_of_with(place_of(statement), first):
+        return _before(first, len("return "))
     return None if place is None else Start(place.line, place.column)
+
+
+def _is_before(one: Span, other: Span) -> bool:
+    if one.line != other.line or other.column is None:
+        return one.line < other.line
+    return one.column is None or one.column < other.column
 
 
 def _start_of_with(statement: Union[ast.With, ast.AsyncWith]) -> Optional[Start]:
@@ -265,8 +272,8 @@ def _is_of_with(own: Optional[Span], value: Optional[Span]) -> bool:
     return own.line > value.line or own.end_line < value.line or value.column - own.column > len("return ")
 
 
-def _before(place: Span, count: int) -> Start:
-    return Start(place.line, None if place.column is None else place.column - count, False)
+def _before(place: Span, count: int, *, exact: bool = False) -> Start:
+    return Start(place.line, None if place.column is None else place.column - count, exact)
 
 
 def column_of(block: Sequence[ast.stmt]) -> Optional[int]:

@@ -332,7 +332,7 @@ def _is_not(test: ast.expr) -> bool:
 
 def _remove(edges: List[Node], node: Node) -> None:
     """Remove ``node``, which is among the last edges."""
-    place = len(edges) - 1
+    place = -1
     while edges[place] is not node:
         place -= 1
     del edges[place]

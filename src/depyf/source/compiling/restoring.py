@@ -80,7 +80,7 @@ class Restoration:
 
     def _string(self, text: str) -> str:
         text = self._names.get(text, text)
-        if RESPELLED in text:
+        if self._renames and RESPELLED in text:
             text = original_spelling(text)
         if text.startswith(MARKS) and (text + ".").startswith(self._qualname + "."):
             rest = text[len(self._qualname) :].split(".")

@@ -49,13 +49,13 @@ def _subject_and_pattern(test: ast.expr) -> Optional[Tuple[ast.expr, ast.pattern
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:
         return None
     left, operator, right = test.left, test.ops[0], test.comparators[0]
-    if isinstance(operator, ast.Eq) and _is_value(right):
-        pattern: ast.pattern = ast.MatchValue(right)
-    elif isinstance(operator, ast.Is) and isinstance(right, ast.Constant) and _is_singleton(right.value):
-        pattern = ast.MatchSingleton(right.value)
-    else:
+    if not _is_above(place_of(left), place_of(test), jump_of(test)):
         return None
-    return (left, pattern) if _is_above(place_of(left), place_of(test), jump_of(test)) else None
+    if isinstance(operator, ast.Eq) and _is_value(right):
+        return left, ast.MatchValue(right)
+    if isinstance(operator, ast.Is) and isinstance(right, ast.Constant) and _is_singleton(right.value):
+        return left, ast.MatchSingleton(right.value)
+    return None
 
 
 def _is_singleton(value: object) -> TypeGuard[Optional[bool]]:
