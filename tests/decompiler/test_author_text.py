@@ -231,6 +231,30 @@ def a_finally_at_the_end_of_a_try_in_a_loop(a, b, c):
             break
     return b, c
 
+def returns_in_the_else_of_a_loop_in_finally(a, b, c):
+    for d in a:
+        try:
+            a()
+        finally:
+            for item in a:
+                if item:
+                    break
+            else:
+                return b(c)
+    return b
+
+def raises_in_the_else_of_a_loop_in_finally(a, b, c):
+    try:
+        a()
+    finally:
+        while a:
+            if b(c):
+                break
+            c()
+        else:
+            raise b
+    return c
+
 def else_that_leaves(a, b):
     if a:
         return b

@@ -7,7 +7,7 @@ from typing import List, Optional, Set, Tuple
 
 from depyf.flow.graph import Jump
 from depyf.lift import build
-from depyf.lift.nodes import Condition, Loop, Node, PopException, Terminator, WithDecision, WithExit
+from depyf.lift.nodes import Condition, Loop, Node, PopException, Reraise, Terminator, WithDecision, WithExit
 from depyf.lift.places import first_place, put
 from depyf.structure.place import Place
 from depyf.structure.regions import behind_marks, is_mark, nodes_inside, past_marks, region_opened_at
@@ -109,6 +109,8 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
         target = todo.pop()
         if target in members or target == out or place.known(target) or structurer.shape.is_copyable(target):
             continue
+        if _ends_finally(structurer.nodes[target], place):
+            continue
         if not structurer.shape.dominates(header, target):
             continue
         if structurer.nodes[target].offset > last and not _deeper(structurer, target, header):
@@ -128,6 +130,12 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
         if region is not None and region not in structurer.shape.regions_of(header):
             todo.append(region.entry)
     return members
+
+
+def _ends_finally(node: Node, place: Place) -> bool:
+    """Return whether ``node`` is the end of the ``finally`` clause that is written: no statement jumps there from inside
+    of a loop but its ``break``."""
+    return isinstance(node.terminator, Reraise) and node.terminator.handler == place.finalizer
 
 
 def _breaks_out(structurer: Structurer, source: int, target: int, header: int) -> bool:
