@@ -255,6 +255,32 @@ def raises_in_the_else_of_a_loop_in_finally(a, b, c):
             raise b
     return c
 
+def a_chain_in_a_clause_of_a_try_with_finally(a, b, c):
+    try:
+        a()
+    except ValueError:
+        if a < b() < c:
+            c()
+    else:
+        b()
+    finally:
+        c()
+    return b
+
+def a_loop_of_a_chain_in_a_clause(a, b, c):
+    try:
+        a()
+    except ValueError as error:
+        while (d := a()) < b() <= c:
+            b(error)
+    try:
+        b(a)
+    except:
+        while a() < b() <= c:
+            if a:
+                return 3
+    b()
+
 def else_that_leaves(a, b):
     if a:
         return b

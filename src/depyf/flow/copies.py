@@ -6,7 +6,7 @@ from typing import Dict, List
 
 from depyf.flow.builtin_calls import undo_inlined_builtins
 from depyf.flow.equal_blocks import join_equal_blocks, split_constant_returns, split_equal_tails
-from depyf.flow.exception_names import forget_exception_names
+from depyf.flow.exception_names import forget_exception_names, place_clause_ends
 from depyf.flow.exit_copies import (
     join_class_ends,
     join_failed_chains,
@@ -41,6 +41,7 @@ def undo_copies(graph: FlowGraph) -> None:
     if guarded:
         simplify_exception_groups(graph)
         forget_exception_names(graph)
+        place_clause_ends(graph)
     join_returns_of_expression(graph)
     join_returned_constants(graph)
     join_returned_arms(graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional, Set
 
+from depyf.bytecode.lines import Span
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region
 from depyf.normal.ops import Instr, Op
 
@@ -30,6 +31,25 @@ def forget_exception_names(graph: FlowGraph) -> None:
         if Op.DELETE in [instr.op for instr in block.ops]:
             block.ops = _without_forgetting(graph, block, names)
     graph.drop_unreachable()
+
+
+def place_clause_ends(graph: FlowGraph) -> None:
+    """Give the end of an ``except`` clause the line of the test that it follows, where the compiler gave it none: it
+    has copies behind the copies of a loop's test (3.12), which are equal."""
+    ends = [
+        block
+        for block in graph.blocks.values()
+        if block.ops and block.ops[0].op is Op.POP_EXC and block.ops[0].line is None
+    ]
+    before = graph.predecessors() if ends else {}
+    for block in ends:
+        lasts = [
+            each.term.instr if isinstance(each.term, Branch) else each.ops[-1] if each.ops else block.ops[0]
+            for each in map(graph.blocks.__getitem__, before[block.id])
+        ]
+        line = lasts[0].line if lasts else None
+        if line is not None and all(last.line == line for last in lasts):
+            block.ops[0] = block.ops[0].changed(span=Span(line, None, line, None))
 
 
 def _bound_exceptions(graph: FlowGraph) -> Set[object]:

@@ -136,10 +136,11 @@ def join_returns_of_expression(graph: FlowGraph) -> None:
 
 def join_failed_chains(graph: FlowGraph) -> None:
     """Join ``if not a < b < c: return d`` on one line: where the first test fails, ``b`` is dropped, followed by a copy
-    of the block after a failed second test."""
+    of the block after a failed second test. At the end of an ``except`` clause only the copy has the line of the test.
+    """
     if not {Op.SWAP, Op.COPY} <= graph.code.kinds:
         return
-    ends = [block for block in graph.blocks.values() if _is_exit(block)]
+    ends = [block for block in graph.blocks.values() if _is_exit(block) or _ends_clause(block)]
     dropping = [block for block in ends if block.ops[0].op is Op.POP]
     predecessors = graph.predecessors() if dropping else {}
     dropping = [each for each in dropping if all(_tests_a_chain(graph.blocks[id]) for id in predecessors[each.id])]
@@ -147,13 +148,22 @@ def join_failed_chains(graph: FlowGraph) -> None:
     for block in ends if dropping else ():
         exits.setdefault(_whole(block.ops, block), block)
     for block in dropping:
-        original = exits.get(_whole(block.ops[1:], block))
+        rest = block.ops[1:]
+        original = exits.get(_whole(rest, block), exits.get(_whole(rest, block, placed=False)))
         if original is not None:
             block.ops, block.term = block.ops[:1], Jump(original.id)
 
 
-def _whole(ops: List[Instr], block: Block) -> object:
-    return tuple((instr.op, comparable(instr), instr.line) for instr in ops), block.region, block.leaves
+def _whole(ops: List[Instr], block: Block, *, placed: bool = True) -> object:
+    lines = [instr.line if placed or instr.op is not Op.POP_EXC else None for instr in ops]
+    code = tuple((instr.op, comparable(instr), line) for instr, line in zip(ops, lines))
+    return code, block.successors(), block.region, block.leaves
+
+
+def _ends_clause(block: Block) -> bool:
+    """Return whether ``block`` is the end of an ``except`` clause, perhaps behind a failed test of a chain."""
+    kinds = [instr.op for instr in block.ops[:3]]
+    return isinstance(block.term, Jump) and kinds in ([Op.POP_EXC], [Op.POP, Op.POP_EXC])
 
 
 def _tests_a_chain(block: Block) -> bool:

@@ -133,8 +133,8 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
 
 
 def _ends_finally(node: Node, place: Place) -> bool:
-    """Return whether ``node`` is the end of the ``finally`` clause that is written: no statement jumps there from inside
-    of a loop but its ``break``."""
+    """Return whether ``node`` is the end of the ``finally`` clause that is written: only ``break`` jumps there out of a
+    loop."""
     return isinstance(node.terminator, Reraise) and node.terminator.handler == place.finalizer
 
 
