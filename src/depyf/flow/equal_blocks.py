@@ -210,20 +210,19 @@ class _Joiner:
             if key is not None:
                 self.keys[id] = key
                 self.groups.setdefault(key, set()).add(id)
-        touched = [id for id in order if id in self.keys and len(self.groups[self.keys[id]]) > 1]
-        found: Dict[object, List[int]] = {self._whole_key(id): [] for id in touched}
-        for key in {self.keys[id]: None for id in touched}:
-            for id in sorted(self.groups[key], key=self.place.__getitem__):
-                group = found.get(self._whole_key(id))
-                if group is not None:
-                    group.append(id)
-        return [group for group in found.values() if len(group) > 1]
+        found: List[List[int]] = []
+        for key in {self.keys[id]: None for id in order if id in self.keys}:
+            same: Dict[object, List[int]] = {}
+            for id in sorted(self.groups[key], key=self.place.__getitem__) if len(self.groups[key]) > 1 else ():
+                same.setdefault(self._leading_to(id), []).append(id)
+            found.extend(group for group in same.values() if len(group) > 1 and not changed.isdisjoint(group))
+        return found
 
-    def _whole_key(self, id: int) -> object:
-        """Return the key of a block with the tests that lead to it, and the exceptions that are handled where it raises
-        or leaves one. Only where the keys of several blocks are equal is this needed."""
+    def _leading_to(self, id: int) -> object:
+        """Return a key for the tests that lead to a block, and the exceptions that are handled where it raises or
+        leaves one. Only where the keys of several blocks are equal is this needed."""
         handled = self.handled[id] if _in_handler(self.graph.blocks[id]) else ()
-        return self.keys[id], None if self.arms is None else self.arms.tests_of(id), handled
+        return None if self.arms is None else self.arms.tests_of(id), handled
 
     def _merged(self, group: List[int]) -> Dict[int, int]:
         """Return the copies among equal blocks, each with its original; operands of the same use are no copies."""
