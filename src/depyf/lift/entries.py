@@ -44,9 +44,9 @@ class Entries:
     def stack_on_edge(self, node: Node, target: int) -> List[Item]:
         """Return the operand stack on the edge from ``node`` to the block ``target``."""
         term = node.terminator
-        several = not isinstance(term, (Goto, Loop)) and len(node.successors()) > 1
-        if several and self.context.follows_containers and holds_containers(node.stack):
-            return [*copied(node.stack), *_kept(node, target)]
+        if self.context.follows_containers and not isinstance(term, (Goto, Loop)) and len(node.successors()) > 1:
+            if holds_containers(node.stack):
+                return [*copied(node.stack), *_kept(node, target)]
         if isinstance(term, Loop):
             base = copied(node.stack[:-1])
             if target == term.exhausted:

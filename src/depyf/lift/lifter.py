@@ -93,15 +93,13 @@ class _Lifter:
             return
         node = self._fusable(block)
         if node is None:
-            node = Node(block.id, block.region, leaves=block.leaves)
-            node.base = self.entries.entry_stack(block)
-            node.stack = list(node.base)
+            base = self.entries.entry_stack(block)
+            node = Node(block.id, block.region, leaves=block.leaves, offset=block.offset(), base=base, stack=list(base))
             if node.leaves:
                 self._settled_before_it_leaves(block, node)
             if self.context.follows_containers:
                 self._inherit_locals(block, node)
             node.handling = _handled(node.base)
-            node.offset = block.offset()
             self.nodes[block.id] = node
         else:
             self.edges[block.id].remove(node)
@@ -314,7 +312,8 @@ class _Lifter:
             if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: other edges jump to its successor
                 behind = fall.term.target
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
-            test = build.tested_again(top.expr, chosen=not self._falls_into(node.last_block))
+            chosen = isinstance(top.expr, ast.BoolOp) and not self._falls_into(node.last_block)
+            test = build.tested_again(top.expr, chosen=chosen)
             node.terminator = Condition(test, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
             top.kept_at = copied_at

@@ -10,8 +10,8 @@ from depyf.lift.nodes import Goto, Node, PopException, Return, WithExit
 
 def split_at_marks(nodes: Dict[int, Node]) -> None:
     """Split nodes at the ends of regions: the code after WithExit or PopException becomes a separate node."""
-    fresh = max([abs(id) for id in nodes] or [0]) + 1
-    for node in list(nodes.values()):
+    fresh = max(map(abs, nodes), default=0) + 1
+    for node in [each for each in nodes.values() if each.marks]:
         current = node
         index = 0
         while index < len(current.statements):

@@ -7,6 +7,7 @@ its single predecessor; they are tried whenever a node is complete.
 from __future__ import annotations
 
 import ast
+from operator import is_
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
 from depyf.bytecode.code import is_code
@@ -311,7 +312,7 @@ class Reducer:
         return Value(expr, False, None, self.next_order(), before.id)
 
     def _same_stack(self, one: Sequence[Item], two: Sequence[Item]) -> bool:
-        return len(one) == len(two) and all(a is b for a, b in zip(one, two))
+        return len(one) == len(two) and all(map(is_, one, two))
 
     def _adds_nothing(self, node: Node, base: Sequence[Item]) -> bool:
         return self._same_stack(node.stack, base)
