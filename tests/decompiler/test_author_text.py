@@ -1253,6 +1253,30 @@ def pass_on_the_line_of_its_clause(a, b):
     try: a()
     except (ValueError): pass
 
+def pass_on_the_line_of_a_clause_that_binds(a, b):
+    b()
+    try: a()
+    except (ValueError, KeyError) as error: pass
+
+def return_on_the_line_of_a_clause_that_binds(a, b):
+    b()
+    try: a()
+    except ValueError as error: return None
+
+def pass_on_the_line_of_a_test_in_a_loop(a, b):
+    for c in a:
+        if b: pass
+    while b:
+        if a and not c: pass
+
+def tests_that_do_nothing_in_a_loop(a, b):
+    for c in a:
+        if not b:
+            pass
+    for c in b:
+        if b:
+            pass
+
 def tries_until_one_works(a, b):
     for c in a:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from functools import cached_property
-from typing import FrozenSet, Iterator, List, Optional, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.normal.ops import ENDS, Instr, NormalCode, Op
@@ -70,6 +70,16 @@ class WrittenJumps:
             if span.end_line is not None and span.end_column is not None
         )
 
+    @cached_property
+    def _bindings(self) -> Dict[Tuple[int, Optional[int]], int]:
+        """How long `` as error`` is in each ``except`` clause that has it, by the end of the type before it."""
+        ops = self._ops
+        return {
+            (kind.span.end_line, kind.span.end_column): len(" as ") + len(store.arg[1])
+            for kind, check, store in zip(ops, ops[1:], ops[3:])
+            if check.op is Op.CHECK_EXC and store.op is Op.STORE and kind.span is not None
+        }
+
     def around(self, first: Span, last: Span) -> Optional[Span]:
         """Return the span of the innermost statement around ``first`` and ``last`` that starts with a NOP; ``None`` if
         there is none."""
@@ -120,7 +130,8 @@ class WrittenJumps:
                 return Written.PASS
             before = bisect_right(self._busy_ends, (span.line, span.column)) - 1
             if before >= 0 and self._busy_ends[before][0] == span.line:  # "if a: pass" or "if a: return None"
-                room = span.column - self._busy_ends[before][1]
+                end = self._busy_ends[before]
+                room = span.column - end[1] - self._bindings.get(end, 0)
                 return Written.PASS if room < len(": return ") else Written.RETURN_NONE
             # "return None" starts 7 columns before: blocks are indented by even numbers of columns
             if self._left is None:

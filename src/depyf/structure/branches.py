@@ -52,7 +52,8 @@ def if_statement(
         result.append(_if_statement(term.test, body, []))
         result.extend(orelse)
     else:
-        result.append(_if_statement(term.test, body, orelse))
+        test = term.test if body or orelse or not _was_turned(structurer, node) else build.negate(term.test)
+        result.append(_if_statement(test, body, orelse))
     return merge
 
 
@@ -91,6 +92,16 @@ def _jump_was_added(structurer: Structurer, node: Node) -> bool:
         if test.op is Op.BRANCH and jump.op is Op.JUMP and jump.span in (test.span, None):
             return True
     return False
+
+
+def _was_turned(structurer: Structurer, node: Node) -> bool:
+    """Return whether the compiler inverted the test that ends ``node``, of a statement that does nothing: the test then
+    jumps over the jump that it added."""
+    block = structurer.flow.blocks.get(node.last_block)
+    if block is None or not isinstance(block.term, Branch) or block.term.instr.target is None:
+        return False
+    added = bisect_right(structurer.offsets, block.term.instr.offset)
+    return block.term.instr.target > added and _jump_was_added(structurer, node)
 
 
 def _merge(structurer: Structurer, node: Node, place: Place) -> Optional[int]:
