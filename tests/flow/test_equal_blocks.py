@@ -13,7 +13,8 @@ from depyf.flow.equal_blocks import (
     split_constant_returns,
     split_equal_tails,
 )
-from depyf.flow.loop_tests import same_operation, split_loop_tests
+from depyf.flow.graph import same_operation
+from depyf.flow.loop_tests import split_loop_tests
 from depyf.flow.repeated import Repeated
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Dict, List, Set
 
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement, may_be_arm
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant, same_operation, ways_of
 from depyf.flow.handling import handling
-from depyf.flow.loop_tests import same_operation, ways_of
 from depyf.flow.managers import leaves_manager, leaves_with_value
 from depyf.flow.repeated import Repeated
 from depyf.flow.written_jumps import Written

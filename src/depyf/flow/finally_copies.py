@@ -9,10 +9,9 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.flow.equal_blocks import behind_empty
 from depyf.flow.exit_copies import LONGEST_COPY
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term
+from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term, same_operation
 from depyf.flow.groups import handles_groups
 from depyf.flow.handling import handling
-from depyf.flow.loop_tests import same_operation
 from depyf.normal.effects import effect
 from depyf.normal.ops import Op
 

@@ -121,6 +121,19 @@ class Block:
             term.exhausted = new if term.exhausted == old else term.exhausted
 
 
+def ways_of(term: Branch) -> Tuple[Test, int, int]:
+    """Return the test and its successors if it holds and if it does not, whichever is the jump."""
+    true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
+    return term.test, true, false
+
+
+def same_operation(one: Instr, two: Instr) -> bool:
+    """Return whether two instructions do the same, at any offset."""
+    return one.op is two.op and (
+        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
+    )
+
+
 def returns_constant(block: Block) -> bool:
     """Return whether ``block`` is only ``return <constant>``."""
     return len(block.ops) == 2 and block.ops[0].op is Op.CONST and block.ops[1].op is Op.RETURN

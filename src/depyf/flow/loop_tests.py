@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, List
 
 from depyf.flow.arms import pushes, stands_alone
-from depyf.flow.graph import Block, Branch, FlowGraph, Test
+from depyf.flow.graph import Block, Branch, FlowGraph, same_operation, ways_of
 from depyf.flow.repeated import Repeated
-from depyf.normal.ops import Instr, Op
 
 
 def split_loop_tests(graph: FlowGraph, repeated: Repeated) -> bool:
@@ -63,16 +62,3 @@ def _cut_common_test(graph: FlowGraph, block: Block, other: Block) -> None:
     if not common or not cut or pushes(block.ops[cut - 1]):
         return
     graph.cut(block, cut)
-
-
-def ways_of(term: Branch) -> Tuple[Test, int, int]:
-    """Return the test and its successors if it holds and if it does not, whichever is the jump."""
-    true, false = (term.target, term.fall) if term.jump_when else (term.fall, term.target)
-    return term.test, true, false
-
-
-def same_operation(one: Instr, two: Instr) -> bool:
-    """Return whether two instructions do the same, at any offset."""
-    return one.op is two.op and (
-        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
-    )
