@@ -194,6 +194,10 @@ STATEMENTS = {
     "try_finally": "try:\n    {1}\nfinally:\n    if y: z()\n    else: t()",
     "finally": "try: t()\nfinally:\n    {1}",
     "finally_in_finally": "try: t()\nfinally:\n    try:\n        {2}\n    finally: t()",
+    "finally_in_finally_in_finally": (
+        "try: t()\nfinally:\n    try:\n        try:\n            {3}\n        except E: y()\n        finally: z()\n"
+        "    finally: t()"
+    ),
     "with_in_finally": "try: t()\nfinally:\n    with z as w:\n        {2}",
     "case": "match x:\n    case 1 | 2:\n        {2}\n    case [t, *_] if y(): z()",
     "guarded": "match x:\n    case {{'k': t}} if y:\n        {2}\n    case _: z()",
@@ -228,7 +232,7 @@ def statements_in_statements() -> Iterator[Named]:
     for outer, around in STATEMENTS.items():
         bodies = {}
         for kind, inner in IN_STATEMENTS.items():
-            inside = [inner.replace("\n", "\n" + 4 * depth * " ") for depth in range(3)]
+            inside = [inner.replace("\n", "\n" + 4 * depth * " ") for depth in range(4)]
             bodies[kind] = around.format(*inside)
             bodies[f"{kind}_behind"] = f"{bodies[kind]}\nt()"
         yield outer, functions(bodies)

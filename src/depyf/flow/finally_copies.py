@@ -11,7 +11,6 @@ from depyf.flow.equal_blocks import behind_empty
 from depyf.flow.exit_copies import LONGEST_COPY
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term, same_operation
 from depyf.flow.groups import handles_groups
-from depyf.flow.handling import handling
 from depyf.normal.effects import effect
 from depyf.normal.ops import Op
 
@@ -22,13 +21,13 @@ Position = Tuple[int, int]
 def join_finally_copies(graph: FlowGraph) -> None:
     """Replace every copy of a ``finally`` body by an empty block that records the region it leaves.
 
-    A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them: those in
-    handlers come first.
+    A body that contains a ``try``-``finally`` is recognised in its copies once that is joined in all of them,
+    or in none: the first to begin comes first, and its copies after it.
     """
     overriding = _overriding(graph)
     waiting = [region for region in graph.regions() if region in overriding or _is_finally(graph, region)]
-    handled = handling(graph) if len(waiting) > 1 else {}
-    waiting.sort(key=lambda each: (-len(handled.get(each.entry, ())), len(graph.chain(each)), each.entry))
+    first = _Joiner(graph).inside if len(waiting) > 1 else {}
+    waiting.sort(key=lambda each: (len(graph.chain(each)), first.get(each, [0])[0]))
     joined = True
     while joined and waiting:
         joiner = _Joiner(graph)
