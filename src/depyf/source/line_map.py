@@ -21,9 +21,11 @@ def line_map(candidate: CodeType, pairs: Iterable[Tuple[int, int]]) -> LineMap:
     """Return the lines of the original operations. ``pairs`` are byte offsets (original, candidate) of operations that
     correspond; the candidate's line table has the lines."""
     table = line_of_offset(candidate)
-    located = {original: table[other] for original, other in sorted(pairs, reverse=True) if other in table}
-    lines = dict(reversed(located.items()))
+    lines: Dict[int, int] = {}
     offsets: Dict[int, List[int]] = {}
-    for original, line in lines.items():
-        offsets.setdefault(line, []).append(original)
+    for original, recompiled in sorted(pairs):
+        line = table.get(recompiled)
+        if line is not None and original not in lines:
+            lines[original] = line
+            offsets.setdefault(line, []).append(original)
     return LineMap({line: tuple(found) for line, found in sorted(offsets.items())}, lines)
