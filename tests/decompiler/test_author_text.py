@@ -42,6 +42,18 @@ def does_not_continue(items, a, b, c):
             b(item)
             c(item)
 
+def operators_of_negated_tests(items, a, b, c):
+    assert not a or b is not c
+    for item in items:
+        if not item or item in a:
+            continue
+        b(item)
+    while not a[b] or c[b] not in items or a > c:
+        b -= 1
+    for item in items:
+        if a in item and b in item or a is b:
+            c(item)
+
 def else_in_a_loop(items, a, b, c):
     for item in items:
         if a(item):
@@ -1435,6 +1447,24 @@ def came_back(text: str, name: str) -> None:
 @pytest.mark.parametrize("name", functions(BY_LINES))
 def test_lines_tell_the_text(name: str) -> None:
     came_back(BY_LINES, name)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="earlier compilers make the same of both")
+@pytest.mark.parametrize("test", ["not a in b", "a not in b", "not a is b", "a is not b", "a is not None"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    if {}:\n        return 1",
+        "    while {}:\n        a += 1",
+        "    assert {}, a",
+        "    return [a for a in b if {}]",
+    ],
+)
+def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
+    source = f"def f(a, b):\n{text.format(test)}"
+    result = decompile_code(code_of(source, "f"))
+    assert result.verdict is Verdict.EXACT
+    assert result.source.strip() == source
 
 
 @pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")

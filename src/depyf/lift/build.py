@@ -6,7 +6,7 @@ import ast
 import keyword
 import unicodedata
 from functools import lru_cache
-from typing import Dict, List, Optional, Type
+from typing import Dict, List, Optional, Tuple, Type
 
 from depyf.lift.items import Augmented, ChainTest, Function
 from depyf.lift.nodes import FunctionExpression, FunctionStatement
@@ -122,14 +122,39 @@ def negate(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        opposite = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}.get(type(test.ops[0]))
-        if opposite is not None:
-            return moved(ast.Compare(test.left, [opposite()], test.comparators), test)
+        opposite = _OPPOSITES.get(type(test.ops[0]))
+        if opposite is not None and (_NOT_IS_FOLDED or _is_none(test.comparators[0])):
+            turned = moved(ast.Compare(test.left, [opposite()], test.comparators), test)
+            turned.__dict__["turned"] = not _is_turned(test)
+            return turned
     if isinstance(test, ast.BoolOp) and not isinstance(test, TestedByNot):
         values = [negate(value) for value in test.values]
-        if sum(map(_is_not, values)) <= sum(map(_is_not, test.values)):
+        if _changes(values) <= _changes(test.values):
             return ast.BoolOp(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), values)
     return ast.UnaryOp(ast.Not(), test)
+
+
+_NOT_IS_FOLDED = compile("if not a in b: c", "", "exec").co_code == compile("if a not in b: c", "", "exec").co_code
+"""Whether the compiler makes the same of ``not a in b`` and ``a not in b`` in a test (up to 3.13)."""
+
+_OPPOSITES = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
+
+
+def _changes(tests: List[ast.expr]) -> Tuple[int, int]:
+    """Return how many of ``tests`` are comparisons whose operator is not that of the bytecode, and how many begin with
+    ``not``."""
+    return sum(map(_is_turned, tests)), sum(map(_is_not, tests))
+
+
+def _is_turned(test: ast.expr) -> bool:
+    """Return whether ``test`` is a comparison whose operator is the opposite of that of the bytecode. What is compared
+    with ``None`` has none there: a jump tests for it (since 3.11)."""
+    turned: bool = test.__dict__.get("turned", False)
+    return turned and isinstance(test, ast.Compare) and not _is_none(test.comparators[0])
+
+
+def _is_none(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Constant) and expr.value is None
 
 
 def _is_not(test: ast.expr) -> bool:
