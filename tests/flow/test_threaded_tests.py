@@ -8,6 +8,7 @@ import pytest
 from small_graphs import flow, shown
 
 from depyf.flow.threaded_tests import undo_threaded_tests
+from depyf.normal.ops import Op
 
 THREADED = """
     a:      LOAD a; COPY 1; false -> c, b
@@ -65,3 +66,15 @@ def test_other_tests_in_the_operand_go_where_it_would() -> None:
 )
 def test_other_tests_stay(other: str) -> None:
     assert undone(other) == shown(flow(other))
+
+
+def test_a_test_that_skips_none_is_in_an_arm_that_a_constant_chooses() -> None:
+    """``(a and b if True else x) or c``, where a false ``a`` is tested once more."""
+    text = THREADED.replace("false -> c", "false -> t")
+    graph = flow(text, threads_tests=True)
+    ends = {block.id for block in graph.blocks.values() if len(block.ops) == 1 and block.ops[0].op is Op.COPY}
+    undo_threaded_tests(graph)
+    assert (shown(graph), graph.arm_ends) == (shown(flow(text)), ends)
+    threaded = flow(THREADED, threads_tests=True)
+    undo_threaded_tests(threaded)
+    assert not threaded.arm_ends

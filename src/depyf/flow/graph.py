@@ -146,7 +146,8 @@ class FlowGraph:
     ``finally_regions``: those whose copies were joined. ``copied_tests``: blocks that end in a branch and had a copy.
     ``clause_ends``: the offsets of the POP_EXC at the end of ``except`` clauses that no jump exits. ``clause_jumps``:
     those of jumps that exit a clause, with their span if known. ``one_statement``: the code is one expression, so that
-    equal blocks of one line are copies.
+    equal blocks of one line are copies. ``arm_ends``: blocks that test the value of a choice again, since the compiler
+    threads no jumps out of its arms (3.14).
     """
 
     code: NormalCode
@@ -158,6 +159,7 @@ class FlowGraph:
     one_statement: bool = False
     clause_ends: Set[int] = field(default_factory=set)
     clause_jumps: Dict[int, Optional[Span]] = field(default_factory=dict)
+    arm_ends: Set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.written_jumps = WrittenJumps(self.code)

@@ -6,12 +6,17 @@ Since 3.14:
 
 Before, a false ``a`` jumped to 1, and from there to 2. This restores that.
 
-Up to 3.11 a test in an operand that is an ``if``-``else`` expression skips the test of the whole operand:
+Up to 3.11, and since 3.14, a test in an operand that is an ``if``-``else`` expression skips that of the whole operand:
 
     (x if c else p or q) or z:    ... p; COPY 1; BRANCH true -> 2; POP; q; 1: COPY 1; BRANCH true -> 2; POP; z; 2:
     (x if c else p and q) or z:   ... p; BRANCH false -> 3; q; 1: COPY 1; BRANCH true -> 2; POP; 3: z; 2:
 
-Here it jumps to 1, with its value. In ``((x if c else p or q) and y) or z`` the test at 1 keeps no value.
+Here it jumps to 1, with its value. In ``((x if c else p or q) and y) or z`` the test at 1 keeps no value (up to 3.11).
+
+Since 3.14 a test in the first arm skips none: it jumps to the end of the arm. Where a constant chooses that arm, a test
+of a value jumps to the next test of the same value:
+
+    (p or q if True else x) and z:    p; COPY 1; BRANCH true -> 1; POP; q; 1: COPY 1; BRANCH false -> 2; POP; z; 2:
 """
 
 from __future__ import annotations
@@ -23,14 +28,20 @@ from depyf.normal.ops import Op
 
 
 def undo_threaded_tests(graph: FlowGraph) -> None:
-    """Redirect the tests of ``and`` and ``or`` to the test of the enclosing operator."""
+    """Redirect the tests of ``and`` and ``or`` to the test of the enclosing operator; find the ends of arms that a
+    constant chooses."""
     if not graph.code.threads_tests or Op.COPY not in graph.code.kinds:
         return
     around: Dict[int, Block] = {}
     for block in graph.blocks.values():
         test = _value_test(block)
-        if test is not None and _drops_value(graph.blocks[test.fall]):
+        if test is None:
+            continue
+        if _drops_value(graph.blocks[test.fall]):
             around[test.fall] = block
+        again = graph.blocks[test.target]
+        if len(again.ops) == 1 and _value_test(again) is not None:
+            graph.arm_ends.add(again.id)
     begins: Dict[int, int] = {}  # by the target of a skipped test: the offset of the first test that skips it
     for block in graph.blocks.values():
         if _skips(block, around):

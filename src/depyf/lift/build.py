@@ -33,7 +33,7 @@ class CellName(ast.Name):
 
 class TestedAgain(ast.BoolOp):
     """An ``and`` or ``or`` whose value is tested by the next operator, though its own test has already decided that.
-    ``chosen``: all paths jump to that test, as from an arm of a choice."""
+    ``chosen``: it is an arm of a choice that a constant decides."""
 
     chosen = False
 

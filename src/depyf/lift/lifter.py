@@ -244,10 +244,11 @@ class _Lifter:
         self.skip[fall.id] = 1
         return True
 
-    def _falls_into(self, id: int) -> bool:
-        """Return whether a block goes on to block ``id`` without a jump."""
+    def _is_arm(self, id: int) -> bool:
+        """Return whether what block ``id`` tests again is an arm: all blocks jump there, or tests skip none."""
         terms = [self.graph.blocks[each].term for each in (self.block_predecessors or {}).get(id, ())]
-        return any(isinstance(term, Jump) and term.offset < 0 for term in terms)
+        falls = any(isinstance(term, Jump) and term.offset < 0 for term in terms)
+        return id in self.graph.arm_ends if self.graph.code.threads_tests else not falls
 
     def _terminate(self, node: Node, block: Block, simulator: Simulator, *, keep: bool) -> None:
         term = block.term
@@ -312,8 +313,7 @@ class _Lifter:
             if len(fall.ops) == 1 and isinstance(fall.term, Jump):  # only the POP: other edges jump to its successor
                 behind = fall.term.target
             copied_at = self.graph.blocks[node.last_block].ops[-1].offset
-            chosen = isinstance(top.expr, ast.BoolOp) and not self._falls_into(node.last_block)
-            test = build.tested_again(top.expr, chosen=chosen)
+            test = build.tested_again(top.expr, chosen=self._is_arm(node.last_block))
             node.terminator = Condition(test, term.jump_when, term.target, behind, True, copied_at)
             simulator.stack.pop()
             top.kept_at = copied_at

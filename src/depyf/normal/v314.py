@@ -74,4 +74,5 @@ DIALECT = v313.DIALECT.changed(
     ),
     copies_loop_tests=False,
     threads_tests=True,
+    threads_operands=True,
 )

@@ -5,8 +5,8 @@
     ) or c
 
 On one line the compiler makes one jump of both tests (up to 3.11), which ``__bool__`` could observe. So the inner
-expression is put on a separate line; where the tests are one jump, both have to stay on one line. Up to 3.9 lines do
-not matter, but an arm of a choice does: ``(a and b if True else None) or c``.
+expression is put on a separate line; where the tests are one jump, both have to stay on one line. Up to 3.9, and from
+3.14 on, lines do not matter, but an arm of a choice does: ``(a and b if True else None) or c``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from depyf.bytecode.syntax_trees import children, has_blocks
 
 LINES_MATTER = len({compile(text, "", "eval").co_code for text in ("(a and b) or c", "((\n a and b) or c)")}) == 2
 """Whether the compiler of this Python joins tests on one line."""
-_LENGTHS = [len(compile(text, "", "eval").co_code) for text in ("(a and b) or c", "(a and b if True else 0) or c")]
-ARMS_MATTER = _LENGTHS[0] < _LENGTHS[1]
-"""Whether an arm ends in a jump over the dead one (3.8, 3.9), by which ``TestedAgain.chosen`` is recognised. From 3.14
-on an arm keeps its tests apart from that of the operator around the choice, too, but without a jump: such a choice is
-not decompiled."""
+ARMS_MATTER = (
+    len({compile(text, "", "eval").co_code for text in ("(a and b) or c", "(a and b if True else 0) or c")}) == 2
+)
+"""Whether ``TestedAgain.chosen`` is recognised: by a jump over the dead arm (3.8, 3.9), or since tests elsewhere skip
+the next test of the same value (3.14)."""
 
 
 def is_unbreakable(line: str, cls: type) -> bool:
