@@ -42,6 +42,17 @@ def does_not_continue(items, a, b, c):
             b(item)
             c(item)
 
+def returns_out_of_two_managers_in_a_third(a, b, c):
+    with a:
+        try:
+            a()
+        except E:
+            with b() as x, c as y:
+                return a(x, y)
+        finally:
+            b()
+    return c
+
 def operators_of_negated_tests(items, a, b, c):
     assert not a or b is not c
     for item in items:

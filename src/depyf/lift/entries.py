@@ -151,6 +151,8 @@ class Entries:
                 if node.kept is item:
                     raise Retry("spill", self.copy_offset(node))
                 raise self.context.waits_no_longer(item)
+            if not item.stable and self._left_before(node, item):
+                raise self.context.waits_no_longer(item)
             if not item.stable and item.born != node.id and len(self.edges[node.id]) == 1:
                 shared = [other for other in edges if other is not node and item in self.stack_on_edge(other, block.id)]
                 if shared:
@@ -169,6 +171,13 @@ class Entries:
             else:
                 self._split_edge(node, block, statement, slot, name)
         return Value(ast.Name(name, ast.Load()), True)
+
+    def _left_before(self, node: Node, item: Value) -> bool:
+        """Return whether a region was exited before ``node`` while ``item`` was pending (a return out of two managers),
+        and storing it before was not tried yet."""
+        if self.context.waits_no_longer(item).key in self.context.decisions.spill_end:
+            return False
+        return any(other is not node and other.left_with(item.expr) >= 0 for other in self.nodes.values())
 
     def keep_before(self, node: Node, item: Value) -> None:
         """Store the values that were evaluated before ``item`` in temporaries."""
