@@ -6,7 +6,7 @@ import ast
 import builtins
 import sys
 from types import CodeType
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
@@ -41,6 +41,13 @@ CLAUSES = {
     ],
     "with inside": ["except* ValueError as group:", "    with group as entered:", "        handle(entered)"],
 }  # fmt: skip
+
+
+LEAVING = ["try:", "    if y:", "        break", "    x()", "except* A as e:", "    y()"]
+MORE = ["except* C:", "    x()"]
+IN_ELSE = [
+    "try:", "    y()", "except B:", "    x()", "else:", "    try:", "        x()", "    except* A:", "        y()",
+]  # fmt: skip
 
 
 def decompiled(source: str) -> str:
@@ -85,6 +92,36 @@ def test_leaving_from_the_body(leave: str) -> None:
     body = ["for x in y:", "    try:", "        if x:", f"            {leave}", "        work(x)"]
     clauses = ["    except* ValueError as group:", "        handle(group)", "    behind(x)"]
     assert_comes_back("def f(y):", *["    " + line for line in [*body, *clauses]])
+
+
+@pytest.mark.parametrize(
+    "body",
+    {
+        "a loop with one more exit": [
+            "while True:",
+            "    if x():",
+            "        break",
+            *["    " + line for line in LEAVING],
+        ],
+        "try around it": [
+            "while True:",
+            "    try:",
+            *["        " + line for line in LEAVING],
+            "    except B:",
+            "        y()",
+        ],
+        "else in a finally": ["try:", "    x()", "finally:", *["    " + line for line in IN_ELSE]],
+        "several clauses": [
+            "while True:",
+            "    if x():",
+            "        break",
+            *["    " + line for line in [*LEAVING, *MORE]],
+        ],
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_the_body_goes_on_elsewhere_than_the_clauses(body: Tuple[str, List[str]]) -> None:
+    decompiled("\n".join(["def f(x, y):", *["    " + line for line in [*body[1], "return x"]]]))
 
 
 def test_the_clauses_run_as_before() -> None:

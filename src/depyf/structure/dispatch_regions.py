@@ -22,8 +22,7 @@ def write_try(writer: Writer, context: Context, here: Live, scope: Scope, depth:
     if writer.contexts.is_finally(context):
         return _write_finally(writer, context, here, scope, depth)
     clauses = writer.edges.clauses(context)
-    inner = scope if clauses and clauses[0].following is None else None
-    body, falls = writer.sequence(writer.contexts.path_of(context), here, depth + 1, outer=inner)
+    body, falls = writer.sequence(writer.contexts.path_of(context), here, depth + 1, outer=scope)
     handler = writer.contexts.path_of(Context(Kind.HANDLER, context.anchor))
     written: List[ast.ExceptHandler] = []
     for clause in clauses:
@@ -33,7 +32,7 @@ def write_try(writer: Writer, context: Context, here: Live, scope: Scope, depth:
             part, more = writer.sequence(handler, {clause.start: Arrival()}, depth + 1, outer=scope)
             falls = merged(falls, more)
         written.append(ast.ExceptHandler(clause.type, clause.name, part))
-    if inner is not None:
+    if not clauses or clauses[0].following is None:
         return [ast.Try(body, written, [], [])], as_one_jump(falls)
     return _after_groups(writer, body, written, falls, context, depth)
 
@@ -127,9 +126,14 @@ def _after_groups(
         writer.contexts.path_of(Context(Kind.HANDLER, context.anchor)), {end: Arrival()}, depth
     )
     falls = merged(falls, more)
-    if len(falls) > 1 or any(not isinstance(statement, Assignment) for statement in part):
+    if any(not isinstance(statement, Assignment) for statement in part):
         raise Unstructured(f"node {end} does more than end a try statement with except*")
-    return [ast.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[]), *part], as_one_jump(falls)
+    statement = ast.TryStar(body=body, handlers=clauses, orelse=[], finalbody=[])
+    if len(falls) < 2:
+        return [statement, *part], as_one_jump(falls)
+    for clause in clauses:  # only behind one of them does control reach the end
+        clause.body.extend(part)
+    return [statement], as_one_jump(falls)
 
 
 def write_with(writer: Writer, enter: WithEnter, target: int, scope: Scope, depth: int) -> Written:
