@@ -652,6 +652,15 @@ PROVED = {
             x = f((d or f(8) if True else f(9) in b) and a, (d and f(8) if 1 else c) or a)
             return (d or x if True else b) and f(10) is not None
     """,
+    "and, or in and, or, which a handler does not cover in 3.14": """
+        def program(a, b, c, d):
+            try:
+                x = f(a or (b or c) or d, a and (b and (c or d) and c) and (d or b))
+            except a or (b or c) or d:
+                x = a and (b and (c and d) and (x or y and z)) and a
+            yield a or (b or (c and d)) or (a and (b and c) and d) or x
+            return a or ((b or d) or c if x else (b or (c or d))) or b
+    """,
     "tests of constants in targets that are unpacked, in a class": """
         def program(a, b, d):
             class Inner:

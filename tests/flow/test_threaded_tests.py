@@ -78,3 +78,19 @@ def test_a_test_that_skips_none_is_in_an_arm_that_a_constant_chooses() -> None:
     threaded = flow(THREADED, threads_tests=True)
     undo_threaded_tests(threaded)
     assert not threaded.arm_ends
+
+
+def test_a_test_outside_of_the_handler_around_it_goes_to_that_of_its_operand() -> None:
+    """``a or (b or c) or d`` (3.14)."""
+    text = """
+        a in h: LOAD a; COPY 1; true -> end, b
+        b in h: POP; LOAD b; -> t
+        t:      COPY 1; true -> end, c
+        c in h: POP; LOAD c; COPY 1; true -> end, d
+        d in h: POP; LOAD d; -> end
+        end:    RETURN
+        h:      RERAISE
+    """
+    expected = text.replace("t:      COPY 1; true -> end", "t in h: COPY 1; true -> u")
+    expected = expected.replace("LOAD c; COPY 1;", "LOAD c; -> u\n        u in h: COPY 1;")
+    assert undone(text) == shown(flow(expected))

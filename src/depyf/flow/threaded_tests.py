@@ -17,13 +17,16 @@ Since 3.14 a test in the first arm skips none: it jumps to the end of the arm. W
 of a value jumps to the next test of the same value:
 
     (p or q if True else x) and z:    p; COPY 1; BRANCH true -> 1; POP; q; 1: COPY 1; BRANCH false -> 2; POP; z; 2:
+
+CPython 3.14 leaves a test that skips an equal one, ``b`` in ``a or (b or c) or d``, out of the handlers around it: an
+exception that ``__bool__`` raises there is not handled. Only this tells it from ``a or b or c or d``.
 """
 
 from __future__ import annotations
 
-from typing import Container, Dict, FrozenSet, List, Optional
+from typing import Container, Dict, FrozenSet, List, Optional, Set, Tuple
 
-from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Test
+from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region, Test
 from depyf.normal.ops import Op
 
 
@@ -32,6 +35,7 @@ def undo_threaded_tests(graph: FlowGraph) -> None:
     constant chooses."""
     if not graph.code.threads_tests or Op.COPY not in graph.code.kinds:
         return
+    open_tests = _open_tests(graph)
     around: Dict[int, Block] = {}
     for block in graph.blocks.values():
         test = _value_test(block)
@@ -54,6 +58,35 @@ def undo_threaded_tests(graph: FlowGraph) -> None:
             _go_to(block, around[block.successors()[1]])
     for target in sorted(begins):
         _keep_inside(graph, around[target], begins[target])
+    if open_tests:
+        _redirect_open_tests(graph, open_tests)
+
+
+def _open_tests(graph: FlowGraph) -> Set[int]:
+    """Return the offsets of the tests that are left out of the handlers around them; move them into their regions."""
+    found = set(graph.code.open_tests)
+    for block in graph.blocks.values():
+        test = _value_test(block)
+        if test is not None and len(block.ops) == 1 and _drops_value(graph.blocks[test.fall]):
+            region = graph.blocks[test.fall].region
+            if region != block.region and block.region in (None, *graph.chain(region)):
+                block.region = region
+                found.add(block.ops[0].offset)
+    return found
+
+
+def _redirect_open_tests(graph: FlowGraph, offsets: Set[int]) -> None:
+    """Redirect the tests at ``offsets`` to that of their operand: the next one with their target that is covered."""
+    tests = [block for block in graph.blocks.values() if _value_test(block) is not None]
+    following: Dict[Tuple[int, bool, Optional[Region]], Block] = {}
+    for block in sorted(tests, key=lambda block: block.ops[-1].offset, reverse=True):
+        assert isinstance(block.term, Branch)
+        way = (block.term.target, block.term.jump_when, block.region)
+        if block.ops[-1].offset not in offsets:
+            following[way] = block
+        elif way in following:
+            following[way] = _alone(graph, following[way])
+            _go_to(block, following[way])
 
 
 def undo_threaded_choices(graph: FlowGraph) -> None:
