@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import marshal
 import math
 import sys
@@ -21,6 +20,8 @@ from depyf.result import Decompilation, Verdict
 from depyf.verify import compare
 
 POSTPONED = "from __future__ import annotations\n"
+FLUFL = "from __future__ import barry_as_FLUFL\n"
+NOT_EQUAL = "<>" if sys.version_info >= (3, 14) else "!="  # before, the import itself does not change its module
 
 MODULES = [
     POSTPONED + "class C:\n    def m(self, __x: __Secret) -> list[__C]: pass\n",
@@ -35,7 +36,9 @@ MODULES = [
     "def f(x):\n    try:\n        return x\n    finally:\n        x(1e309 - 1e309)\n",
     "def f():\n    return eval('1')\n",
     "from __future__ import division, annotations\ndef f(x: __T):\n    return eval('1')\n",
-    "from __future__ import barry_as_FLUFL\nprint(1 != 2)\n",
+    f"{FLUFL}print(1 {NOT_EQUAL} 2)\n",
+    f"{FLUFL}def f(a, b):\n    return eval('a'), a {NOT_EQUAL} b, f'{{a {NOT_EQUAL} b!r}}'\n",
+    f"{FLUFL}class C:\n    def m(self, a: 'b') -> 1 {NOT_EQUAL} 2: return [a for b in a if b {NOT_EQUAL} '!=']\n",
     "x = f'''{\"\"\"a\n\tb'c\"\"\".join(y)!r:>{w}}'''\n",
     "x = '%-5.2r|%s' % ('\\\\'.join(y), '\\r' + z)\n",
     "x = '\\ud800', b'\\xff', 1 << 9999, {'\\0': ...}\n",
@@ -151,14 +154,10 @@ def test_a_name_that_the_text_does_not_need_is_no_placeholder() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="qualified names are no part of code objects")
 def test_a_function_that_is_called_as_if_from_elsewhere_is_listed() -> None:
-    def outer() -> Any:
-        def inner() -> None: ...
-
-        return inner
-
-    code = outer.__code__
+    text = "def outer():\n    def inner(): ...\n    return inner\n"  # annotations are functions as well (3.14)
+    code = code_of_function(compile(text, "<module>", "exec", dont_inherit=True), "outer")
     changed = tuple(
-        each.replace(co_qualname="elsewhere.<locals>.inner") if inspect.iscode(each) else each
+        each.replace(co_qualname="elsewhere.<locals>.inner") if isinstance(each, CodeType) else each
         for each in code.co_consts
     )
     answer = decompile_code(code.replace(co_consts=changed))

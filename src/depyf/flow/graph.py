@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from depyf.bytecode.floats import nans_in
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
@@ -129,9 +130,15 @@ def ways_of(term: Branch) -> Tuple[Test, int, int]:
 
 def same_operation(one: Instr, two: Instr) -> bool:
     """Return whether two instructions do the same, at any offset."""
-    return one.op is two.op and (
-        one.arg is two.arg or (type(one.arg) is type(two.arg) and one.op is not Op.CONST and one.arg == two.arg)
-    )
+    if one.op is not two.op or type(one.arg) is not type(two.arg):
+        return False
+    return one.arg is two.arg or (_are_copied_nans(one, two) if one.op is Op.CONST else one.arg == two.arg)
+
+
+def _are_copied_nans(one: Instr, two: Instr) -> bool:
+    """Return whether two constants with a NaN are computed from one expression: since 3.14 in each copy of a block, and
+    other constants are then made one object."""
+    return one.span == two.span and repr(one.arg) == repr(two.arg) and next(nans_in(one.arg), None) is not None
 
 
 def returns_constant(block: Block) -> bool:

@@ -24,7 +24,8 @@ exception that ``__bool__`` raises there is not handled. Only this tells it from
 
 from __future__ import annotations
 
-from typing import Container, Dict, FrozenSet, List, Optional, Set, Tuple
+from bisect import bisect_left
+from typing import Container, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from depyf.flow.graph import Block, Branch, FlowGraph, Jump, Region, Test
 from depyf.normal.ops import Op
@@ -56,8 +57,7 @@ def undo_threaded_tests(graph: FlowGraph) -> None:
     for block in list(graph.blocks.values()):
         if _skips(block, around):
             _go_to(block, around[block.successors()[1]])
-    for target in sorted(begins):
-        _keep_inside(graph, around[target], begins[target])
+    _keep_inside(graph, [(around[target], begins[target]) for target in sorted(begins)])
     if open_tests:
         _redirect_open_tests(graph, open_tests)
 
@@ -149,15 +149,29 @@ def _without_value(graph: FlowGraph, join: Block, outer: Branch, *, truth: bool)
     return drop.term.target
 
 
-def _keep_inside(graph: FlowGraph, skipped: Block, begin: int) -> None:
-    """Redirect the tests in the operand that ``skipped`` tests, which starts at ``begin``, to ``skipped``."""
-    outer = _value_test(skipped)
-    assert outer is not None
-    for block in graph.blocks.values():
+def _keep_inside(graph: FlowGraph, skipped: Sequence[Tuple[Block, int]]) -> None:
+    """Redirect the tests in the operand that a test of ``skipped`` tests, which starts at the offset beside it, to that
+    test."""
+    alike: Dict[Tuple[int, bool, Optional[Region]], List[Tuple[int, int]]] = {}  # by what they do: extents, and ids
+    for block in graph.blocks.values() if skipped else ():
         test = _value_test(block)
-        if test is not None and begin < block.extent() < skipped.extent():
-            if (test.target, test.jump_when) == (outer.target, outer.jump_when) and block.region == skipped.region:
-                _go_to(block, skipped)
+        if test is not None:
+            alike.setdefault((test.target, test.jump_when, block.region), []).append((block.extent(), block.id))
+    for each in alike.values():
+        each.sort()
+    for block, begin in skipped:
+        outer = _value_test(block)
+        assert outer is not None
+        tests = alike[outer.target, outer.jump_when, block.region]
+        inside = slice(bisect_left(tests, (begin + 1,)), bisect_left(tests, (block.extent(),)))
+        moved = tests[inside]
+        if moved:
+            del tests[inside]
+            for _, id in moved:
+                _go_to(graph.blocks[id], block)
+            redirected = alike.setdefault((block.id, outer.jump_when, block.region), [])
+            redirected.extend(moved)
+            redirected.sort()
 
 
 def _go_to(block: Block, target: Block) -> None:

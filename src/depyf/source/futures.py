@@ -21,6 +21,17 @@ _POSTPONED = "annotations"
 _ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
 
 
+def _has_diamonds() -> bool:
+    try:
+        compile("from __future__ import barry_as_FLUFL\n1 <> 2", "", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
+_HAS_DIAMONDS = _has_diamonds()
+
+
 def needed_imports(code: Code) -> List[ast.stmt]:
     """Return the imports with which the text of ``code``, which is not a module, must start.
 
@@ -47,6 +58,12 @@ def imported_flags(tree: ast.Module) -> int:
         elif not isinstance(statement, ast.Expr):
             break
     return flags
+
+
+def requires_diamonds(tree: ast.Module) -> bool:
+    """Return whether the text of ``tree`` must have ``<>`` for ``!=``: ``from __future__ import barry_as_FLUFL`` is at
+    its start. Up to 3.13 only the flag had this effect, not the import that sets it."""
+    return _HAS_DIAMONDS and bool(imported_flags(tree) & __future__.barry_as_FLUFL.compiler_flag)
 
 
 def _hands_on_futures(code: Code) -> bool:

@@ -81,10 +81,15 @@ class Expressions:
     def __init__(self, literals: Literals) -> None:
         self.literals = literals
         self.indent = ""
+        self.operators = _COMPARE
 
     def text(self, node: ast.AST, level: int = TEST) -> str:
         """Return the text of an expression, or of a part of one."""
         return methods[node.__class__](self, node, level)
+
+    def write_diamonds(self) -> None:
+        """Write ``<>`` for ``!=`` from now on."""
+        self.operators = {**_COMPARE, ast.NotEq: " <> "}
 
     def items(self, nodes: Sequence[ast.AST]) -> str:
         """Return the texts of ``nodes``, separated by commas."""
@@ -190,7 +195,7 @@ class Expressions:
             cls = operator.__class__
             if cls in _MEMBERSHIP and operand.__class__ is ast.Constant:
                 operand = self.literals.as_set(operand) or operand
-            text += _COMPARE[cls] + methods[operand.__class__](self, operand, BIT_OR)
+            text += self.operators[cls] + methods[operand.__class__](self, operand, BIT_OR)
         return f"({text})" if level > COMPARE else text
 
     def _IfExp(self, node: ast.IfExp, level: int) -> str:

@@ -7,6 +7,7 @@ from typing import Dict, Optional
 
 from depyf.normal.modes import Mode
 from depyf.source.deep_stack import with_deep_stack
+from depyf.source.futures import requires_diamonds
 from depyf.source.inventory import Inventory, bits_of, take_inventory
 from depyf.source.names import is_writable, make_writable, may_be_mangled
 from depyf.source.printing.literals import Literals
@@ -31,6 +32,8 @@ def _to_source(tree: ast.Module, mode: Mode, inventory: Inventory) -> SourceText
         tree, names = make_writable(tree)
     literals = Literals(tree)
     writer = Statements(literals)
+    if requires_diamonds(tree):
+        writer.write_diamonds()
     one_line = mode is Mode.SINGLE and len(tree.body) > 1
     text = writer.prompt(tree.body) if one_line else writer.module(tree.body)
     return SourceText(text, literals.objects, names, mode)
