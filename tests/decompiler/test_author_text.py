@@ -18,6 +18,7 @@ from depyf.pipeline.attempts import Attempts, Form
 from depyf.result import Verdict
 
 HAS_COLUMNS = sys.version_info >= (3, 11)
+COPIES_RETURNS = sys.version_info >= (3, 10)
 
 BY_LINES = """
 def continues(items, a, b, c):
@@ -1476,6 +1477,15 @@ def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
     result = decompile_code(code_of(source, "f"))
     assert result.verdict is Verdict.EXACT
     assert result.source.strip() == source
+
+
+@pytest.mark.parametrize("rest", ["b()", "raise b", "while True:\n            def g(c=a):\n                return c"])
+def test_a_clause_that_ends_in_front_of_an_else_does_not_return(rest: str) -> None:
+    source = f"def f(a, b):\n    try:\n        a()\n    except KeyError:\n        b()\n    else:\n        {rest}"
+    result = decompile_code(code_of(source, "f"))
+    assert result.verdict.proved, result.reason
+    if not COPIES_RETURNS:  # else a return in the clause compiles to the same operations
+        assert result.source.strip() == source
 
 
 @pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")

@@ -7,7 +7,7 @@ from typing import List, Optional, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.bytecode.syntax_trees import TRY_STATEMENTS, TryStatement
-from depyf.flow.graph import Region
+from depyf.flow.graph import Jump, Region
 from depyf.lift.nodes import BindException, ExceptionTest, PopException, Reraise, WithDecision
 from depyf.lift.places import first_place, place_of, put
 from depyf.structure.except_star import (
@@ -97,14 +97,18 @@ def _after_try(
 
 
 def _runs_to_its_end(structurer: Structurer, region: Region) -> bool:
-    """Return whether the bytecode shows that the end of an ``except`` clause is reached, and not a jump."""
-    marks = [
-        statement
-        for id in structurer.shape.handled.get(region.entry, ())
-        for statement in structurer.nodes[id].statements
-        if isinstance(statement, PopException) and statement.handler == region.entry
-    ]
-    return any(mark.offset in structurer.flow.clause_ends for mark in marks)
+    """Return whether the bytecode shows that the end of an ``except`` clause is reached, and not a jump. Only that end
+    jumps to the implicit return of a function (3.8, 3.9): a ``return`` returns where it is."""
+    for id in structurer.shape.handled.get(region.entry, ()):
+        node = structurer.nodes[id]
+        marks = [each for each in node.statements if isinstance(each, PopException) and each.handler == region.entry]
+        if any(mark.offset in structurer.flow.clause_ends for mark in marks):
+            return True
+        block = structurer.flow.blocks.get(node.last_block)
+        term = block.term if marks and block is not None else None
+        if isinstance(term, Jump) and term.offset >= 0 and term.target == structurer.end:
+            return True
+    return False
 
 
 def _is_behind_handler(structurer: Structurer, id: int, region: Region) -> bool:
