@@ -658,6 +658,7 @@ PROVED = {
                 x = f(a or (b or c) or d, a and (b and (c or d) and c) and (d or b))
             except a or (b or c) or d:
                 x = a and (b and (c and d) and (x or y and z)) and a
+            y = [i and (a and b) and {j or (i or a) or b for j in i if f(a and (i and j) and j)} for i in c]
             yield a or (b or (c and d)) or (a and (b and c) and d) or x
             return a or ((b or d) or c if x else (b or (c or d))) or b
     """,

@@ -236,14 +236,23 @@ def _operation(normal: NormalCode, loop: _Loop) -> Instr:
     inner: List[Tuple[int, Instr]] = [(loop.build, first), (loop.build + 1, argument)]
     body_first = sorted(loop.members, key=lambda at: (at < loop.header, at))
     inner.extend((at, _inside(ops[at], loop)) for at in (loop.header, *body_first))
-    body = outline(NormalCode(normal.code, _renumbered([*inner, (header.target, end)]), normal.copies_loop_tests)).ops
+    known = replace(normal, ops=_renumbered([*inner, (header.target, end)]), open_tests=_open_tests(normal, loop))
+    body = outline(known).ops
     cells = tuple(ops[at].arg for at in range(loop.start, loop.header) if ops[at].op is Op.MAKE_CELL)
     variables = tuple(name for _, name in loop.taken if name not in cells)
     without_cell = frozenset(name for scope, name in loop.taken if scope == "cell" and name not in cells)
     if without_cell:
         body = _on_values(body, without_cell)
-    code = inlined_code(normal.code, _NAMES[loop.kind], variables, cells, body)
+    code = inlined_code(normal.code, _NAMES[loop.kind], variables, cells, body, known.open_tests)
     return build.changed(op=Op.COMPREHENSION, arg=code, handler=ops[loop.start].handler)
+
+
+def _open_tests(normal: NormalCode, loop: _Loop) -> Tuple[int, ...]:
+    """Return the offsets of the tests that the handlers around the code do not cover, or not that of ``loop``."""
+    handler = normal.ops[loop.header].handler
+    tests = [at for at in loop.members if normal.ops[at].op is Op.COPY and normal.ops[at + 1].op is Op.BRANCH]
+    others = [normal.ops[at].offset for at in tests if normal.ops[at].handler is None and handler is not None]
+    return (*normal.open_tests, *sorted(others))
 
 
 def _on_values(ops: Sequence[Instr], names: FrozenSet[str]) -> Tuple[Instr, ...]:

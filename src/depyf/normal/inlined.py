@@ -27,10 +27,12 @@ class InlinedCode(PortableCode):
     """The code object that a comprehension would have if it were not inlined (PEP 709).
 
     Its ``ops`` are in normal form; it has no bytecode of its own: their offsets are those in the enclosing code. Copies
-    of the same comprehension, as in the copies of a ``finally`` body, are equal.
+    of the same comprehension, as in the copies of a ``finally`` body, are equal. ``open_tests``: see ``NormalCode``;
+    here also those that are not in the handler which restores the variables of the enclosing code.
     """
 
     ops: Tuple[Instr, ...] = ()
+    open_tests: Tuple[int, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, InlinedCode) or len(self.ops) != len(other.ops):
@@ -42,7 +44,12 @@ class InlinedCode(PortableCode):
 
 
 def inlined_code(
-    around: Code, name: str, variables: Tuple[str, ...], cells: Tuple[str, ...], ops: Tuple[Instr, ...]
+    around: Code,
+    name: str,
+    variables: Tuple[str, ...],
+    cells: Tuple[str, ...],
+    ops: Tuple[Instr, ...],
+    open_tests: Tuple[int, ...],
 ) -> InlinedCode:
     """Return the code object called ``name`` for ``ops``, which are inlined in ``around``. ``variables`` are its own
     local variables, ``cells`` those of them that functions nested in it use."""
@@ -59,7 +66,7 @@ def inlined_code(
         co_name=name,
         co_qualname=f"{qualified_name(around)}.<locals>.{name}",
     )
-    return InlinedCode(ops=ops, **facts)
+    return InlinedCode(ops=ops, open_tests=open_tests, **facts)
 
 
 def _same(one: Instr, two: Instr) -> bool:

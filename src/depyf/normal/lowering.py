@@ -36,6 +36,7 @@ def lower(code: Code) -> NormalCode:
             dialect.copies_loop_tests,
             threads_tests=dialect.threads_tests,
             threads_operands=dialect.threads_operands,
+            open_tests=code.open_tests,
         )
     decoded = decode(code)
     open_tests = check_conventions(decoded)
