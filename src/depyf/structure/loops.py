@@ -7,8 +7,20 @@ from typing import List, Optional, Set, Tuple
 
 from depyf.flow.graph import Jump
 from depyf.lift import build
-from depyf.lift.nodes import Condition, Loop, Node, PopException, Reraise, Terminator, WithDecision, WithExit
-from depyf.lift.places import first_place, put
+from depyf.lift.nodes import (
+    Condition,
+    Loop,
+    Node,
+    PopException,
+    Raise,
+    Reraise,
+    Return,
+    Terminator,
+    WithDecision,
+    WithExit,
+)
+from depyf.lift.places import column_of, first_place, put
+from depyf.structure.jumps import return_statement
 from depyf.structure.place import Place
 from depyf.structure.regions import behind_marks, is_mark, nodes_inside, past_marks, region_opened_at
 from depyf.structure.structurer import Structurer
@@ -114,7 +126,8 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
         if not structurer.shape.dominates(header, target):
             continue
         if structurer.nodes[target].offset > last and not _deeper(structurer, target, header):
-            continue
+            if out is not None or not _is_written_inside(structurer, target, header):
+                continue
         sources = structurer.shape.forward_predecessors(target)
         if any(source not in members for source in sources):
             continue
@@ -130,6 +143,29 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
         if region is not None and region not in structurer.shape.regions_of(header):
             todo.append(region.entry)
     return members
+
+
+def _is_written_inside(structurer: Structurer, target: int, header: int) -> bool:
+    """Return whether the column of ``target`` shows that it is in the endless loop at ``header``. Nothing of the loop
+    needs to be behind it: since 3.14 there are several jumps back. What another loop starts with is in that one."""
+    column = _column(structurer, structurer.nodes[target])
+    if column is None or target in structurer.shape.loops:
+        return False
+    inside = (_column(structurer, structurer.nodes[id]) for id in structurer.shape.loops[header])
+    return column >= min((each for each in inside if each is not None), default=column + 1)
+
+
+def _column(structurer: Structurer, node: Node) -> Optional[int]:
+    """Return the least column at which a statement of ``node`` may start; ``None`` if there is none."""
+    term = node.terminator
+    statements = [each for each in node.statements if isinstance(each, ast.stmt)]
+    if isinstance(term, Condition) and not term.keep:
+        statements.append(ast.If(term.test, [], []))
+    elif isinstance(term, Return):
+        statements.append(return_statement(structurer, term))
+    elif isinstance(term, Raise):
+        statements.append(term.statement)
+    return column_of(statements)
 
 
 def _ends_finally(node: Node, place: Place) -> bool:
