@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-from depyf.bytecode.floats import nans_in
+from depyf.bytecode.floats import is_nan
 from depyf.bytecode.lines import Span
 from depyf.flow.written_jumps import WrittenJumps
 from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
@@ -132,13 +132,17 @@ def same_operation(one: Instr, two: Instr) -> bool:
     """Return whether two instructions do the same, at any offset."""
     if one.op is not two.op or type(one.arg) is not type(two.arg):
         return False
-    return one.arg is two.arg or (_are_copied_nans(one, two) if one.op is Op.CONST else one.arg == two.arg)
+    if one.op is Op.CONST:
+        return one.arg is two.arg or (one.span == two.span and _is_copy(one.arg, two.arg))
+    return one.arg is two.arg or one.arg == two.arg
 
 
-def _are_copied_nans(one: Instr, two: Instr) -> bool:
-    """Return whether two constants with a NaN are computed from one expression: since 3.14 in each copy of a block, and
-    other constants are then made one object."""
-    return one.span == two.span and repr(one.arg) == repr(two.arg) and next(nans_in(one.arg), None) is not None
+def _is_copy(one: object, two: object) -> bool:
+    """Return whether two constants of one expression differ only in which objects their NaN are: since 3.14 each copy
+    of a block has its own, and what else is equal is one object."""
+    if type(one) is type(two) is tuple and len(one) == len(two):
+        return all(map(_is_copy, one, two))
+    return one is two or (type(one) is type(two) and is_nan(one) and is_nan(two))
 
 
 def returns_constant(block: Block) -> bool:
