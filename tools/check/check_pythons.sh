@@ -61,9 +61,9 @@ prepare() {
     cp pyproject.toml "$venv/made-for.toml"
 }
 
-# Those of tests/decompiler. Two more fit in here once they pass on 3.14 and 3.15: test_random_programs.py and
-# test_syntax_found_by_random_programs.py.
-DECOMPILED="corpus readability text_alone author_text combinations missing modes"
+# Those of tests/decompiler.
+DECOMPILED="corpus readability text_alone author_text combinations missing modes random_programs
+    syntax_found_by_random_programs"
 SWEPT="bisect colorsys copy fnmatch heapq html keyword sched shlex string textwrap"
 
 # All tests of one version, one process: several versions run side by side.
