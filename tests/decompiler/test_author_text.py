@@ -54,6 +54,20 @@ def returns_out_of_two_managers_in_a_third(a, b, c):
             b()
     return c
 
+def asserts_last_in_loops(items, a, b, c):
+    for item in items:
+        assert a
+        assert item not in a
+    while a:
+        assert b(a), 'text'
+    for item in items:
+        if b:
+            assert item not in b
+        else:
+            assert item.a, c
+    for item in items:
+        assert item
+
 def operators_of_negated_tests(items, a, b, c):
     assert not a or b is not c
     for item in items:
@@ -205,6 +219,19 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def failures_last_in_loops(items, a):
+    for item in items:
+        if item:
+            continue
+        assert 0, a
+    for item in items:
+        if not item:
+            assert False
+    while a():
+        if a.b:
+            continue
+        assert False, a
+
 def a_loop_that_starts_with_a_try_behind_a_try(a, b, c):
     try:
         a()

@@ -41,7 +41,7 @@ def if_statement(
         rest_leaves = leaves(orelse, structurer.leaving) and not _jump_was_added(structurer, node)
         jump = _explicit_jump(structurer, term.fall, place, rest_leaves=rest_leaves)
         if jump is None:
-            result.append(ast.If(build.negate(term.test), orelse, []))
+            result.append(_if_statement(build.negate(term.test), orelse, []))
         elif isinstance(jump, ast.Pass):
             result.append(ast.If(term.test, [jump], orelse))
         else:
