@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import CodeType
 
 import pytest
+from corpus import code_of_function
 
 from depyf.normal.lowering import lower
 from depyf.normal.ops import Op
@@ -12,8 +13,7 @@ from depyf.verify import Finding, compare
 
 
 def function_in(text: str) -> CodeType:
-    module = compile(text, "<test>", "exec", dont_inherit=True)
-    return next(each for each in module.co_consts if isinstance(each, CodeType))
+    return code_of_function(compile(text, "<test>", "exec", dont_inherit=True), "f")
 
 
 CALLS = [

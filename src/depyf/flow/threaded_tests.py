@@ -19,7 +19,7 @@ of a value jumps to the next test of the same value:
     (p or q if True else x) and z:    p; COPY 1; BRANCH true -> 1; POP; q; 1: COPY 1; BRANCH false -> 2; POP; z; 2:
 
 CPython 3.14 leaves a test that skips an equal one, ``b`` in ``a or (b or c) or d``, out of the handlers around it: an
-exception that ``__bool__`` raises there is not handled. Only this tells it from ``a or b or c or d``.
+exception that ``__bool__`` raises there is not handled. This alone distinguishes it from ``a or b or c or d``.
 """
 
 from __future__ import annotations

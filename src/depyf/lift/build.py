@@ -76,6 +76,11 @@ def constant(expr: Optional[ast.expr]) -> object:
     return expr.value if isinstance(expr, ast.Constant) else None
 
 
+def is_none(expr: ast.expr) -> bool:
+    """Return whether ``expr`` is the constant ``None``."""
+    return isinstance(expr, ast.Constant) and expr.value is None
+
+
 def augmented(target: ast.expr, augmented: Augmented) -> ast.stmt:
     """Return ``target += operand``; the target is a name, attribute or item."""
     assert isinstance(target, (ast.Name, ast.Attribute, ast.Subscript))
@@ -123,9 +128,10 @@ def negate(test: ast.expr) -> ast.expr:
         return test.operand
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         opposite = _OPPOSITES.get(type(test.ops[0]))
-        if opposite is not None and (_NOT_IS_FOLDED or _is_none(test.comparators[0])):
+        with_none = is_none(test.comparators[0])
+        if opposite is not None and (_NOT_IS_FOLDED or with_none):
             turned = moved(ast.Compare(test.left, [opposite()], test.comparators), test)
-            turned.__dict__["turned"] = not _is_turned(test)
+            turned.__dict__["turned"] = not with_none and not _is_turned(test)
             return turned
     if isinstance(test, ast.BoolOp) and not isinstance(test, TestedByNot):
         values = [negate(value) for value in test.values]
@@ -150,11 +156,7 @@ def _is_turned(test: ast.expr) -> bool:
     """Return whether ``test`` is a comparison whose operator is the opposite of that of the bytecode. What is compared
     with ``None`` has none there: a jump tests for it (since 3.11)."""
     turned: bool = test.__dict__.get("turned", False)
-    return turned and isinstance(test, ast.Compare) and not _is_none(test.comparators[0])
-
-
-def _is_none(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and expr.value is None
+    return turned
 
 
 def _is_not(test: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, Dict, Iterator, List, Optional, Union
 
-from depyf.lift.build import constant
+from depyf.lift.build import constant, is_none
 from depyf.lift.items import BoundMethod, Container, Copy, Function, Item, Marker, Retry, Target, Value
 
 
@@ -84,7 +84,7 @@ def constant_key(item: Item) -> Union[int, slice, None]:
     if number is not None:
         return number
     if isinstance(expr, ast.Slice):
-        written = [part for part in (expr.lower, expr.upper, expr.step) if not _is_none(part)]
+        written = [part for part in (expr.lower, expr.upper, expr.step) if not _is_omitted(part)]
         if any(_integer(part) is None for part in written):
             return None
         return slice(*[_integer(part) for part in (expr.lower, expr.upper, expr.step)])
@@ -99,8 +99,8 @@ def _integer(expr: Optional[ast.expr]) -> Optional[int]:
     return value if type(value) is int else None
 
 
-def _is_none(expr: Optional[ast.expr]) -> bool:
-    return expr is None or (isinstance(expr, ast.Constant) and expr.value is None)
+def _is_omitted(expr: Optional[ast.expr]) -> bool:
+    return expr is None or is_none(expr)
 
 
 def as_display(container: Container, value_of: Callable[[Item], Value]) -> tuple[ast.expr, List[Value]]:

@@ -82,7 +82,7 @@ def first_place(node: ast.AST) -> Optional[Span]:
         each = todo.pop()
         place: Optional[Span] = each.__dict__.get("place")
         while place is not None:
-            start = place[0], -1 if place[1] is None else place[1]
+            start = _begin(place)
             if first is None or start < begin:
                 first, begin = place, start
             field = _FIRST_OPERAND.get(each.__class__)
@@ -93,6 +93,11 @@ def first_place(node: ast.AST) -> Optional[Span]:
         if place is None or not isinstance(each, _WITH_SPAN_AROUND):
             todo += _parts_in_front(each)
     return first
+
+
+def _begin(place: Span) -> Tuple[int, int]:
+    """Return a key by which spans are ordered by their starts; one without a column begins with its line."""
+    return place[0], -1 if place[1] is None else place[1]
 
 
 _WITH_SPAN_AROUND = (ast.expr, *TRY_STATEMENTS)
@@ -208,7 +213,7 @@ def _start_of_for(statement: Union[ast.For, ast.AsyncFor]) -> Optional[Start]:
 def _start_of_return(statement: ast.Return) -> Optional[Start]:
     place, value = place_of(statement), statement.value
     first = None if value is None else first_place(value)
-    if first is not None and (place is None or _is_before(first, place)):
+    if first is not None and (place is None or _begin(first) < _begin(place)):
         place = first
     if place is not None and isinstance(value, ast.Constant) and place == first:
         if _may_span(place, value.value):
@@ -217,12 +222,6 @@ def _start_of_return(statement: ast.Return) -> Optional[Start]:
     if first is not None and _is_of_with(place_of(statement), first):
         return _before(first, len("return "))
     return None if place is None else Start(place.line, place.column)
-
-
-def _is_before(one: Span, other: Span) -> bool:
-    if one.line != other.line or other.column is None:
-        return one.line < other.line
-    return one.column is None or one.column < other.column
 
 
 def _start_of_with(statement: Union[ast.With, ast.AsyncWith]) -> Optional[Start]:

@@ -9,6 +9,7 @@ import __future__
 
 import ast
 import inspect
+from functools import lru_cache
 from typing import List
 
 from depyf.bytecode.code import EFFECTIVE_FUTURES, HANDS_ON_FUTURES, Code, fast_slots, futures_of, is_code
@@ -21,15 +22,14 @@ _POSTPONED = "annotations"
 _ARE_DEFERRED = "__annotate__" in compile("x: int", "", "exec", dont_inherit=True).co_names
 
 
+@lru_cache(maxsize=None)
 def _has_diamonds() -> bool:
+    """Return whether the import changes how the rest of a text is parsed (from 3.14 on)."""
     try:
         compile("from __future__ import barry_as_FLUFL\n1 <> 2", "", "exec", dont_inherit=True)
     except SyntaxError:
         return False
     return True
-
-
-_HAS_DIAMONDS = _has_diamonds()
 
 
 def needed_imports(code: Code) -> List[ast.stmt]:
@@ -63,7 +63,7 @@ def imported_flags(tree: ast.Module) -> int:
 def requires_diamonds(tree: ast.Module) -> bool:
     """Return whether the text of ``tree`` must have ``<>`` for ``!=``: ``from __future__ import barry_as_FLUFL`` is at
     its start. Up to 3.13 only the flag had this effect, not the import that sets it."""
-    return _HAS_DIAMONDS and bool(imported_flags(tree) & __future__.barry_as_FLUFL.compiler_flag)
+    return bool(imported_flags(tree) & __future__.barry_as_FLUFL.compiler_flag) and _has_diamonds()
 
 
 def _hands_on_futures(code: Code) -> bool:
