@@ -14,6 +14,7 @@ import functools
 from typing import Dict, Iterator, Tuple
 
 from depyf.dynamo.hooks.torch_names import PrivateName
+from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, RECOMPILATION
 
 _Name = PrivateName
 _Word = functools.partial(PrivateName, in_text=True)
@@ -197,9 +198,9 @@ EVENT_SENDERS: Dict[str, PrivateName] = {
     for event, module, lost, since in (
         ("before_pre_grad_graph", _COMPILE_FX, "comes from a hook instead", "2.8"),
         ("before_post_grad_graph", _COMPILE_FX, "comes from a hook instead", "2.8"),
-        ("dynamo_graph_break_reason", "torch._dynamo.symbolic_convert", "comes from a hook instead", "2.6"),
-        ("compilation_metrics", "torch._dynamo.utils", "comes from a hook instead", "2.4"),
-        ("recompile_reasons", _GUARDS, "comes from a hook instead", "2.6"),
+        (GRAPH_BREAK, "torch._dynamo.symbolic_convert", "comes from a hook instead", "2.6"),
+        (FORWARD_METRICS, "torch._dynamo.utils", "comes from a hook instead", "2.4"),
+        (RECOMPILATION, _GUARDS, "comes from a hook instead", "2.6"),
         ("dynamo_output_graph", _OUTPUT_GRAPH, "comes from a hook instead", "2.3"),
     )
 }
