@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import sys
 import textwrap
 from types import CodeType
 from typing import Dict, Optional, Tuple
@@ -11,7 +10,6 @@ from typing import Dict, Optional, Tuple
 import pytest
 
 from depyf.hints import Hints
-from depyf.normal.lowering import lower
 from depyf.verify import Comparison, Finding, compare
 
 EQUIVALENT: Tuple[Tuple[str, str, str], ...] = (
@@ -638,21 +636,3 @@ def test_a_variable_that_some_path_binds_or_reads_must_be_there(original: str) -
     missing = original.replace("as e", "as d").replace("(e)", "(d)").replace("return e", "return 1")
     assert not compare(code(original), code(missing)).proved
     assert compare(code(original), code(original)).proved
-
-
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="earlier compilers leave no test out")
-@pytest.mark.parametrize("yields", [True, False])
-def test_the_tests_that_let_a_stop_iteration_out_are_compared(yields: bool) -> None:
-    """CPython 3.14 and 3.15.0 leave some tests of a generator out of the handler that makes a RuntimeError of a
-    StopIteration: if ``x`` raises one in ``(x or y) or z``, another exception leaves the generator than in ``x or y or
-    z``. 3.15.2 leaves none out."""
-
-    def code(value: str) -> CodeType:
-        statement = f"yield {value}" if yields else f"return {value}"
-        return next(each for each in compile(f"def f(x, y, z): {statement}", "", "exec").co_consts if each)  # type: ignore[misc]
-
-    one, two = code("(x or y) or z"), code("x or y or z")
-    assert compare(one, one).finding is compare(two, two).finding is Finding.EXACT
-    left_out = any(lower(each).open_tests for each in (one, two))
-    assert yields or not left_out
-    assert compare(one, two).proved != left_out

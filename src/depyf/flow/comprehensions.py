@@ -251,7 +251,7 @@ def _open_tests(normal: NormalCode, loop: _Loop) -> Tuple[int, ...]:
     """Return the offsets of the tests that the handlers around the code do not cover, or not that of ``loop``."""
     handler = normal.ops[loop.header].handler
     tests = [at for at in loop.members if normal.ops[at].op is Op.COPY and normal.ops[at + 1].op is Op.BRANCH]
-    others = [normal.ops[at].offset for at in tests if normal.ops[at].handler is None and handler is not None]
+    others = [normal.ops[at + 1].offset for at in tests if normal.ops[at].handler is None and handler is not None]
     return (*normal.open_tests, *sorted(others))
 
 

@@ -71,7 +71,7 @@ def _open_tests(graph: FlowGraph) -> Set[int]:
             region = graph.blocks[test.fall].region
             if region != block.region and block.region in (None, *graph.chain(region)):
                 block.region = region
-                found.add(block.ops[0].offset)
+                found.add(test.instr.offset)
     return found
 
 
@@ -82,7 +82,7 @@ def _redirect_open_tests(graph: FlowGraph, offsets: Set[int]) -> None:
     for block in sorted(tests, key=lambda block: block.ops[-1].offset, reverse=True):
         assert isinstance(block.term, Branch)
         way = (block.term.target, block.term.jump_when, block.region)
-        if block.ops[-1].offset not in offsets:
+        if block.term.instr.offset not in offsets:
             following[way] = block
         elif way in following:
             following[way] = _alone(graph, following[way])

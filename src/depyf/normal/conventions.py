@@ -220,7 +220,7 @@ def _check_stop_iteration(decoded: Decoded) -> Tuple[int, ...]:
             if instruction.offset not in guarded:
                 if not _is_threaded_test(decoded, index):
                     raise _refused(code, instruction, "may let a StopIteration out of a generator")
-                left_out.append(decoded.instructions[index - 1].offset)
+                left_out.append(decoded.instructions[index + 1].offset)
     return tuple(left_out)
 
 
@@ -230,10 +230,11 @@ def _is_threaded_test(decoded: Decoded, index: int) -> bool:
     to a further target, as in ``a and (b or c) or d``, is in no handler by then."""
     around = decoded.instructions[index - 1 : index + 2]
     names = [instruction.name for instruction in around]
-    is_operand = names[:2] == ["COPY", "TO_BOOL"] and around[0].arg == 1 and names[-1] in _TRUTH_TESTS
+    is_operand = names in _TESTS_OF_OPERANDS and around[0].arg == 1
     return is_operand and version_of(decoded.code) >= _JUMPS_ON_OPERANDS
 
 
+_TESTS_OF_OPERANDS = (["COPY", "TO_BOOL", "POP_JUMP_IF_TRUE"], ["COPY", "TO_BOOL", "POP_JUMP_IF_FALSE"])
 _JUMPS_ON_OPERANDS = (3, 14)
 """Since then the compiler has one instruction for ``COPY; TO_BOOL; POP_JUMP_IF`` until all others are made."""
 

@@ -12,7 +12,7 @@ from typing import AbstractSet, Callable, Dict, List, Mapping, Set, Tuple, Union
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.program import Program
-from depyf.verify.side import GONE, Side
+from depyf.verify.side import Side
 from depyf.verify.stops import Exit, Stop
 from depyf.verify.values import NULL, Term, Value, Values
 
@@ -63,7 +63,7 @@ class Machine:
         seen: Set[Tuple[object, ...]] = set()
         while True:
             position = side.position
-            if position == GONE:
+            if position < 0:  # an exception has left it
                 return Exit("raise", side.leaving)
             instr = ops[position]
             self.steps += 1

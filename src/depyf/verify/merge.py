@@ -12,7 +12,7 @@ from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.joint import Joint, Matcher, refs
 from depyf.verify.machine import Machine
-from depyf.verify.side import GONE, Fresh, Side
+from depyf.verify.side import Fresh, Side
 from depyf.verify.values import Const, Marker, Maybe, Prev, Ref, Saved, Sym, Term, Value, Values
 
 
@@ -99,7 +99,7 @@ class _Parts:
         side.handled = self.handled
         side.hold(self.handled)
         side.leaving = self.leaving
-        if side.position == GONE:
+        if side.position < 0:  # an exception has left it
             side.hold(self.leaving)
         return side
 

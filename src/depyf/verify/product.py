@@ -151,6 +151,7 @@ class Product:
             raise operand_differs(joint, matcher, mine, mine.value, theirs.value)
         self._check_handled(joint)
         if mine.kind == "raise":  # the traceback keeps the frame and its variables alive
+            self._check_ways_out(joint, joint.left.position, joint.right.position)
             self._check_locals(joint, matcher)
         self._pair(joint)
 
@@ -264,6 +265,7 @@ class Product:
         """Let the event raise: both sides continue at their handlers, or leave the function."""
         handlers = [side.program.ops[side.position].handler for side in joint.sides()]
         if handlers == [None, None]:
+            self._check_ways_out(joint, joint.left.outside, joint.right.outside)
             return
         key = (joint.path, *(side.seen_by(handler) for side, handler in zip(joint.sides(), handlers)))
         if key in self._raised:
@@ -285,6 +287,16 @@ class Product:
             side.position = target
             side.crossed = target in side.program.joins
         return other
+
+    def _check_ways_out(self, joint: Joint, left: int, right: int) -> None:
+        """Compare how an exception leaves both sides: as it is, or as a RuntimeError if it is a StopIteration.
+
+        Only events raise, both sides do the same ones, and this depends on the last operation that raised the
+        exception: that of the event, or the RERAISE of a handler. So the sides are compared wherever one of them has no
+        handler: at the event if neither has, else at the exits, as the position remembers the operation.
+        """
+        if left != right and self._doubt is None:
+            self._doubt = f"a StopIteration that a test raises may leave only one of both generators {where(joint)}"
 
     # --- where paths meet
 

@@ -47,6 +47,14 @@ class Program:
         return _joins(self.ops)
 
     @cached_property
+    def open_tests(self) -> FrozenSet[int]:
+        """The indices of the tests that CPython's own handler around a generator does not cover: a StopIteration which
+        they raise leaves it as it is. The normal form has no such handler: all other operations are covered."""
+        offsets = self.normal.open_tests
+        tests = [index for index, instr in enumerate(self.ops) if instr.op is Op.BRANCH] if offsets else []
+        return frozenset([index for index in tests if self.ops[index].offset in offsets])
+
+    @cached_property
     def locals(self) -> FrozenSet[str]:
         return _fast_locals(self.ops)
 

@@ -6,7 +6,7 @@ from typing import AbstractSet, Dict, List, Mapping, Optional, Union
 
 from depyf.verify.comparison import Comparison, Finding, MismatchError, OffsetPair
 from depyf.verify.joint import Joint, Matcher
-from depyf.verify.side import GONE, Side
+from depyf.verify.side import Side
 from depyf.verify.stops import Event, Exit, Stop
 from depyf.verify.values import Maybe, Sym, Value
 
@@ -17,7 +17,7 @@ def offsets_of(joint: Joint) -> OffsetPair:
 
 
 def _offset(side: Side) -> int:
-    return -1 if side.position == GONE else side.program.ops[side.position].offset
+    return -1 if side.position < 0 else side.program.ops[side.position].offset
 
 
 def where(joint: Joint) -> str:

@@ -18,8 +18,8 @@ _clock = itertools.count(1)
 _HOLDERS = (Maybe, Ref)
 """The classes of values that keep others alive."""
 
-GONE = -1
-"""The position of a side that an exception has left."""
+GONE, GONE_FROM_TEST = -1, -2
+"""The positions of a side that an exception has left, the second if one of ``Program.open_tests`` raised it."""
 
 
 FreshKind = Literal["list", "tuple", "map", "set", "slice", "function", "method", "cell"]
@@ -245,13 +245,18 @@ class Side:
                 self._set_handled(value.inner)
             self.pop()
 
+    @property
+    def outside(self) -> int:
+        """The position that an exception which the current operation raises, and nothing handles, leads to."""
+        return GONE_FROM_TEST if self.position in self.program.open_tests else GONE
+
     def unwind(self, handler: Optional[Handler], exception: Value) -> None:
         """Raise ``exception`` at the current operation: continue at its handler, or leave the function."""
         self.hold(exception)
         if handler is None:
             self.cut(0)
             self.leaving = exception
-            self.position = GONE
+            self.position = self.outside
             return
         if len(self.stack) < handler.depth:
             raise IndexError("a handler keeps more values than the stack has")
@@ -289,5 +294,5 @@ class Side:
     def seen_by(self, handler: Optional[Handler]) -> Hashable:
         """Return a key for what a handler can observe of this side: equal keys mean equal states at its entry."""
         if handler is None:
-            return GONE
+            return self.outside
         return (handler, self.version, tuple(self.stack[: handler.depth]), self.handled)
