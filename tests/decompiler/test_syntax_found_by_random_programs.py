@@ -703,6 +703,14 @@ PROVED = {
                             break
             probe
     """,
+    "constants in tests inside of a choice": """
+        def program(f, g, h):
+            class Inner:
+                x = f() if (() if x else (y or 1)) else g()
+                if ((0 and z) if y else z) or (y and 0):
+                    x = (f() if (() if (-x) else ((f() and y) or (x is None) or 1)) else (f() or (z if g() else h)))
+            return [x for x in f() if (() if x else (g or 1))], lambda x: f if (() if x else (g and h or 1)) else h
+    """,
     "a list that a conditional operand of or follows, in a finally": """
         def program(a, b):
             try:

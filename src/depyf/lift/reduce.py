@@ -42,8 +42,15 @@ class Reducer:
         current: Optional[Node] = node
         while current is not None:
             node = current
-            current = self._step(node)
+            current = self._step(node) or self._with_successor(node)
         return node
+
+    def _with_successor(self, node: Node) -> Optional[Node]:
+        """Join ``node``, whose test has just become another one, with a test behind it that was complete before."""
+        if not self.only_expressions or not isinstance(node.terminator, Condition):
+            return None
+        after = [self.nodes[id] for id in node.successors() if id in self.nodes]
+        return next((joined for joined in map(self._step, after) if joined is not None), None)
 
     def test_before(self, block: Block) -> Optional[Node]:
         """Return the node that ends with a test that always leads to ``block``, the test being part of the next value:
