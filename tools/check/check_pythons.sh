@@ -49,7 +49,8 @@ if common=$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null); 
 fi
 mkdir -p "$venvs"
 
-# A venv with what the tests need, made again when pyproject.toml is another one.
+# A venv with what the tests need, made again when pyproject.toml is another one. It has no depyf: that would be the one of
+# the worktree that made it, which other worktrees would run, or not find once it is gone.
 prepare() {
     local version=$1 venv=$venvs/$1
     exec 8>"$venv.lock"
@@ -58,6 +59,7 @@ prepare() {
     echo "CPython $version: making $venv with ${paths[$version]}"
     "${paths[$version]}" -m venv --clear "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[test]'
+    "$venv/bin/python" -m pip uninstall --quiet --yes depyf
     cp pyproject.toml "$venv/made-for.toml"
 }
 
@@ -69,7 +71,7 @@ SWEPT="bisect colorsys copy fnmatch heapq html keyword sched shlex string textwr
 # All tests of one version, one process: several versions run side by side.
 check() {
     local version=$1 python=$venvs/$1/bin/python
-    export PYTHONPATH=src PYTHONDONTWRITEBYTECODE=1
+    export PYTHONPATH=$PWD/src PYTHONDONTWRITEBYTECODE=1
     if [ -n "$quick" ]; then
         "$python" -m pytest -q --tb=short -p no:cacheprovider tests/decompiler/test_corpus.py -k whole_module
     else
