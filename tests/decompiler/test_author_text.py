@@ -219,6 +219,57 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def endless_loops_in_branches_and_behind_others(a, b):
+    if a:
+        while True:
+            b()
+            if b:
+                break
+    for a in b:
+        if b:
+            while True:
+                a = b()
+                if a:
+                    break
+        while 1:
+            b = a()
+            if b:
+                break
+    try:
+        while True:
+            a = b()
+            if a:
+                break
+    except E:
+        while True:
+            b = a()
+            if b:
+                break
+        b()
+    if a:
+        pass
+    while True:
+        b = a()
+        if b:
+            break
+    a()
+
+def an_endless_loop_of_one_test(a, b):
+    for a in b:
+        if a:
+            while True:
+                if b():
+                    break
+        else:
+            while not a:
+                pass
+    while True:
+        if not a():
+            break
+    while a:
+        pass
+    b()
+
 def failures_last_in_loops(items, a):
     for item in items:
         if item:

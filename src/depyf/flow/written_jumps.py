@@ -105,6 +105,19 @@ class WrittenJumps:
         between = bisect_left(self._sorted_lines, span.line) - bisect_left(self._sorted_lines, before.line)
         return between == 0 and before.column != span.column - len("while ") and not _is_further_right(before, span)
 
+    def constant_of_loop(self, line: int, column: Optional[int]) -> Optional[Span]:
+        """Return the span of the constant of the ``while True`` whose first statement starts there, which leaves a NOP
+        (3.12) that is as long as a ``pass``; ``None`` if there is none."""
+        index = bisect_left(self._idle, (line, column)) - 1
+        found = self._idle[index] if index >= 0 and column is not None else None
+        if found is None or found.column is None or not (self._is(found, "True") or self._is(found, "1")):
+            return None
+        if bisect_left(self._sorted_lines, line) != bisect_left(self._sorted_lines, found.line):
+            return None  # something is done in between
+        assert column is not None
+        # on the line before, it is six columns behind the loop, which the statement is in
+        return found if found.line == line or -8 < found.column - column < 5 else None
+
     def may_loop_before(self, span: Optional[Span]) -> bool:
         """Return whether a ``while True`` may stand before the test at ``span``, which is the first in the loop: its
         line has a NOP (3.10)."""

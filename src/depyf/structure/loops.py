@@ -19,7 +19,7 @@ from depyf.lift.nodes import (
     WithDecision,
     WithExit,
 )
-from depyf.lift.places import column_of, first_place, put
+from depyf.lift.places import column_of, first_place, put, start_of
 from depyf.structure.jumps import return_statement
 from depyf.structure.place import Place
 from depyf.structure.regions import behind_marks, is_mark, nodes_inside, past_marks, region_opened_at
@@ -59,8 +59,20 @@ def write_loop(structurer: Structurer, header: int, place: Place, result: List[a
         orelse = structurer.sequence(out, place._replace(follow=after))
     elif out is not None and after is None:
         after = out
-    result.append(_loop_statement(term, test, body, orelse))
+    loop = _loop_statement(term, test, body, orelse)
+    if isinstance(loop, ast.While) and test is None:
+        _place_constant(structurer, loop)
+    result.append(loop)
     return after
+
+
+def _place_constant(structurer: Structurer, loop: ast.While) -> None:
+    """Record the span of the constant that the endless ``loop`` tests."""
+    start = start_of(loop.body[0]) if first_place(loop.body[0]) is not None else None
+    if start is not None:
+        constant = structurer.flow.written_jumps.constant_of_loop(start.line, start.column)
+        put(loop.test, constant)
+        structurer.constants.add(constant)
 
 
 def _endless_body(structurer: Structurer, header: int, inner: Place) -> List[ast.stmt]:

@@ -47,7 +47,8 @@ def structure(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
 class _Sequences(Structurer):
     def run(self) -> List[ast.stmt]:
         statements = self.sequence(self.shape.entry, Place(follow=self.end))
-        restore_jumps(statements, self.flow.written_jumps.jumps, self.flow.written_jumps.wildcards)
+        jumps = [jump for jump in self.flow.written_jumps.jumps if jump[0] not in self.constants]
+        restore_jumps(statements, jumps, self.flow.written_jumps.wildcards)
         return statements
 
     def sequence(self, start: Optional[int], place: Place, *, entering: bool = False) -> List[ast.stmt]:

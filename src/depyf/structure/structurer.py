@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import List, Optional, Set
 
+from depyf.bytecode.lines import Span
 from depyf.flow.graph import FlowGraph
 from depyf.lift.nodes import Accumulate, LiftedGraph, Node, PopException, Return, WithExit
 from depyf.structure.accumulation import AccumulateStatement
@@ -28,6 +29,8 @@ class Structurer(ABC):
         self.nodes, self.flow = lifted.nodes, flow
         self.written: Set[int] = set()
         self.open_loops: Set[int] = set()
+        self.constants: Set[Optional[Span]] = set()
+        """The spans of the constants of the endless loops that are written."""
         self.leaving: Known = {}
         self.end = self._end()
 

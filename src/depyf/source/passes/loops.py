@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.syntax_trees import block_fields
 from depyf.lift.build import negate
-from depyf.lift.places import column_of, place_of, start_of
+from depyf.lift.places import Start, column_of, first_operand, first_place, place_of, start_of
 from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, Leaving, is_definition, is_loop, rewrite_blocks, same, trim
 from depyf.source.rewriting import replaced
@@ -57,8 +57,19 @@ def _conditioned(loop: ast.While) -> ast.stmt:
     begins, inner = start_of(first), column_of(loop.body[1:])
     if begins is not None and inner is not None and begins.column == inner:
         return loop  # it was written there
+    if place_of(loop.test) is not None or _begins_with_if(first, begins):
+        return loop
     body = [*first.orelse, *loop.body[1:]] or [ast.Pass()]
     return ast.While(test=negate(first.test), body=body, orelse=[])
+
+
+def _begins_with_if(branch: ast.If, begins: Optional[Start]) -> bool:
+    """Return whether the space in front of the test of ``branch``, which starts at ``begins``, is that of ``if``."""
+    operand, before = first_operand(branch.test)
+    place = first_place(operand)
+    if begins is None or not begins.exact or begins.column is None or place is None or place.column is None:
+        return False
+    return place.line == begins.line and place.column - begins.column == len("if ") + before
 
 
 def _with_exits_out(block: Block) -> Block:
