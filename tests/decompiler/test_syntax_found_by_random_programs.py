@@ -703,6 +703,15 @@ PROVED = {
                             break
             probe
     """,
+    "displays that a constant before them keeps": """
+        def program(a, b):
+            for x in [a, b()] if True else 0:
+                f(x in (() or [a]), a < x not in (0 or []), x in ({1, 2} if True else a) in (1 and [*a, b]))
+            for x in 1 and {1, (2, 3)}:
+                while a and b < x in (() or [1, 2, 3]) or x:
+                    f(y for y in (0 or [a]) if y in [x] not in ([a] if True else b))
+            return [{z: x for z in ([1, 2, 3] if True else 0)} for x in ([*a] if True else b) if x not in (1 and [b])]
+    """,
     "constants in tests inside of a choice": """
         def program(f, g, h):
             class Inner:

@@ -1,12 +1,14 @@
 """Operations on constants that the compiler did not fold, since it folds first and removes tests of constants then.
 
--(1 or b)       is an operation on 1
+-(1 or b)           is an operation on 1
+x in (() or [y])    searches a list, where ``x in [y]`` searches a tuple
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Callable
+from types import CodeType
+from typing import Callable, List, Union
 
 from depyf.bytecode.parsing import parse
 from depyf.lift import build
@@ -25,9 +27,35 @@ def not_folded(value: ast.Constant, operation: Callable[[ast.expr], ast.expr]) -
     operator: ast.boolop = ast.Or() if value.value else ast.And()
     forms = [ast.BoolOp(operator, list(copies)), ast.IfExp(ast.Constant(True), *copies)]  # 3.8 tests the operand
     for form in forms:
-        if _length(operation(form)) == _length(operation(ast.Name("operand", ast.Load()))):
+        if _length(operation(form)) == _length(operation(_OPERAND)):
             return moved(form, value)
     return value
+
+
+def searched(container: ast.expr) -> ast.expr:
+    """Return an expression for what ``in`` searches, of which the compiler makes the same."""
+    return _kept(container, lambda display: ast.Expr(ast.Compare(_OPERAND, [ast.In()], [display])))
+
+
+def iterated(iterable: ast.expr) -> ast.expr:
+    """Return an expression for what a loop iterates over, of which the compiler makes the same."""
+    return _kept(iterable, lambda display: ast.For(ast.Name("item", ast.Store()), display, [ast.Pass()], []))
+
+
+def _kept(display: ast.expr, use: Callable[[ast.expr], ast.stmt]) -> ast.expr:
+    """Return ``display``, or an expression of it where the compiler makes a tuple of a list there, or a frozenset of a
+    set."""
+    if not isinstance(display, (ast.List, ast.Set)) or any(isinstance(each, ast.Starred) for each in display.elts):
+        return display
+    items: List[ast.expr] = [
+        ast.Constant("item") if isinstance(each, ast.Constant) else _OPERAND for each in display.elts
+    ]
+    same = ast.Set(items) if isinstance(display, ast.Set) else ast.List(items, ast.Load())
+    ops = lower(_compiled(ast.Module([use(same)], []), "exec")).ops
+    made = any(instr.op is Op.BUILD and instr.arg[0] in ("list", "set") for instr in ops)
+    if made and not any(instr.op is Op.LIST_TO_TUPLE for instr in ops):
+        return display
+    return moved(ast.IfExp(ast.Constant(True), display, ast.Constant(None)), display)
 
 
 def item_of(base: ast.expr, key: ast.expr) -> ast.expr:
@@ -55,6 +83,14 @@ def folds(operation: ast.expr) -> bool:
 
 def _length(operation: ast.expr) -> int:
     """Return the number of operations that ``operation`` is compiled to."""
-    with without_warnings():
-        compiled = compile(ast.fix_missing_locations(ast.Expression(operation)), "<operation>", "eval")
+    compiled = _compiled(ast.Expression(operation), "eval")
     return sum(instr.op not in (Op.JUMP, Op.RETURN) for instr in lower(compiled).ops)
+
+
+def _compiled(tree: Union[ast.Module, ast.Expression], mode: str) -> CodeType:
+    with without_warnings():
+        compiled: CodeType = compile(ast.fix_missing_locations(tree), "<operation>", mode)
+    return compiled
+
+
+_OPERAND = ast.Name("operand", ast.Load())

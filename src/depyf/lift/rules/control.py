@@ -15,6 +15,7 @@ from depyf.lift.nodes import (
     Return,
     WithEnter,
 )
+from depyf.lift.not_folded import iterated
 from depyf.lift.places import has_columns, place_of, put
 from depyf.lift.simulator import Simulator
 from depyf.normal.inlined import InlinedCode
@@ -27,7 +28,7 @@ def _iter(sim: Simulator, instr: Instr) -> None:
     if instr.offset in sim.context.decisions.iterators:
         sim.combine(lambda iterable: ast.Call(ast.Constant(cast(Any, iter)), [iterable], []), [value])
     else:
-        sim.push(value.expr).iterated_at = instr.offset
+        sim.push(iterated(value.expr)).iterated_at = instr.offset
 
 
 def _aiter(sim: Simulator, instr: Instr) -> None:

@@ -12,7 +12,7 @@ from depyf.lift.followed import (
     subscript_container,
 )
 from depyf.lift.items import Augmented, BoundMethod, Container, Copy, Item, ReadAt, Retry, Value
-from depyf.lift.not_folded import folds, item_of, not_folded
+from depyf.lift.not_folded import folds, item_of, not_folded, searched
 from depyf.lift.simulator import Simulator
 from depyf.normal.ops import Instr, Op
 
@@ -87,13 +87,15 @@ def _is_stored_back(sim: Simulator, place: ast.expr) -> bool:
 def _compare(sim: Simulator, instr: Instr) -> None:
     operator = build.comparison(instr)
     left = sim.stack[-2]
-    if isinstance(left, Value) and left.tests is not None:
-        right = sim.pop_value()
-        chain = left.tests
+    chain = left.tests if isinstance(left, Value) else None
+    values = sim.pop_values(2 if chain is None else 1)
+    if instr.op is Op.IN:
+        values[-1].expr = searched(values[-1].expr)
+    if chain is not None:
         sim.pop()
-        sim.push(build.chain_expression(build.longer(chain, operator, right.expr)))
+        sim.push(build.chain_expression(build.longer(chain, operator, values[0].expr)))
         return
-    sim.combine(lambda one, two: ast.Compare(one, [operator], [two]), sim.pop_values(2))
+    sim.combine(lambda one, two: ast.Compare(one, [operator], [two]), values)
 
 
 def _subscr(sim: Simulator, instr: Instr) -> None:
