@@ -11,7 +11,8 @@ from typing import Any, List
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.pipeline.attempts import Attempts, Form
+from depyf.pipeline.attempts import Attempts
+from depyf.pipeline.forms import Form
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the first form needs columns")

@@ -14,7 +14,8 @@ from author_text import CLASSES, author_text, differences
 from same_source import Function
 
 from depyf.decompiler import decompile_code
-from depyf.pipeline.attempts import Attempts, Form
+from depyf.pipeline.attempts import Attempts
+from depyf.pipeline.forms import Form
 from depyf.result import Verdict
 
 HAS_COLUMNS = sys.version_info >= (3, 11)

@@ -62,7 +62,7 @@ class Arms:
 
 def may_be_arm(block: Block) -> bool:
     """Return whether ``block`` may be an arm of an expression, as far as its operations show."""
-    if not block.ops or block.ops[0].line is None or returns_constant(block):
+    if not block.ops or returns_constant(block):
         return False
     if [instr.op for instr in block.ops] in ([Op.RETURN], [Op.RERAISE]):
         return False  # the value was computed before, on several paths; the exception is that of the handler

@@ -26,9 +26,10 @@ from depyf.flow.returned_constants import join_returned_constants
 from depyf.flow.threaded_tests import undo_threaded_choices, undo_threaded_tests
 
 
-def undo_copies(graph: FlowGraph) -> None:
+def undo_copies(graph: FlowGraph, *, by_lines: bool = True) -> None:
     """Run all steps, in the order in which they build on each other. No step puts a block into a new region: those that
-    are about regions do not run where there are none."""
+    are about regions do not run where there are none. ``by_lines=False``: equal blocks stay as they are, as if each had
+    been written. Their lines tell copies from others, and say nothing where a tool gave all code one line, or none."""
     if len(graph.blocks) == 1:  # nothing jumps: there are no copies
         join_returns_of_expression(graph)
         split_constant_returns(graph)
@@ -54,7 +55,7 @@ def undo_copies(graph: FlowGraph) -> None:
         join_finally_copies(graph)
     thread_jumps(graph)
     recover_matches(graph)
-    repeated, changed = Repeated(graph), True
+    repeated, changed = Repeated(graph), by_lines
     while changed:
         cut = split_loop_tests(graph, repeated)
         cut = split_exit_copies(graph, repeated) or cut

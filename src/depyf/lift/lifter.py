@@ -80,6 +80,8 @@ class _Lifter:
         for node in self.nodes.values():
             if isinstance(node.terminator, Condition) and node.terminator.keep:  # it became no and/or
                 raise Retry("spill", node.terminator.copied_at)
+            if self._outlives_test(node):
+                raise Retry("spill_end", node.last_block)
             if isinstance(node.terminator, Loop) and node.terminator.target is None:
                 node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
         split_at_marks(self.nodes)
@@ -274,6 +276,14 @@ class _Lifter:
             self._terminate_loop(node, term)
         else:
             self._terminate_branch(node, term, simulator, keep=keep)
+
+    def _outlives_test(self, node: Node) -> bool:
+        """Return whether a value that was evaluated before the test of ``node`` would be written after it, in both of
+        its branches, and storing it was not tried yet: the test became part of no expression."""
+        test = node.terminator.test if isinstance(node.terminator, Condition) else None
+        if test is None or isinstance(test, ast.Constant) or node.last_block in self.context.decisions.spill_end:
+            return False
+        return any(isinstance(item, Value) and not (item.stable or item.silent) for item in node.stack)
 
     def _settle_before_branch(self, simulator: Simulator, term: Term) -> None:
         top = simulator.stack[-1] if simulator.stack else None

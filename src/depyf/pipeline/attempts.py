@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import enum
 import inspect
-import os
 from dataclasses import replace
 from types import CodeType
 from typing import AbstractSet, Dict, List, Optional, Set, Tuple
@@ -26,6 +24,7 @@ from depyf.normal.lowering import lower
 from depyf.normal.modes import Mode, is_module, mode_of
 from depyf.normal.nesting import bounds, nesting
 from depyf.normal.ops import NormalCode, Op
+from depyf.pipeline.forms import Form
 from depyf.quick_dataclass import dataclass
 from depyf.source.compiling.placeholders import Placeholder, placeholders_of
 from depyf.source.compiling.scaffold import MAY_BE_AWAITED
@@ -50,28 +49,6 @@ from depyf.structure.body_returns import without_returns
 from depyf.structure.sequences import structure
 from depyf.structure.unstructured import Unstructured
 from depyf.verify import Comparison, Finding, compare, same_docstring
-
-
-class Form(enum.Enum):
-    """The forms of the statements, most readable first."""
-
-    WRITTEN = "written"
-    """As its author wrote it, as far as the lines and columns of the instructions show."""
-    READABLE = "readable"
-    """With only the readability passes: columns may be those of another text."""
-    JOINED = "joined"
-    """With tests joined in expressions wherever that is possible, also where they look like nested statements."""
-    PLAIN = "plain"
-    """Without the readability passes."""
-    DISPATCH = "dispatch"
-    """All jumps through a state variable, where they have no statement."""
-
-
-def forms() -> List[Form]:
-    """Return the forms to try. ``DEPYF_REMOVE_TEMP=0`` in the environment omits the readability passes. In depyf 0.20
-    that kept its temporary variables; here most of them are expressions from the start."""
-    raw = os.environ.get("DEPYF_REMOVE_TEMP", "1") == "0"
-    return [Form.PLAIN, Form.DISPATCH] if raw else list(Form)
 
 
 @dataclass(frozen=True)
@@ -288,14 +265,24 @@ class Attempts:
     ) -> List[ast.stmt]:
         """Return the structured statements of ``code``. ``joined``: all exits of a class or module are joined, since it
         can't contain ``return``. ``one_statement``: the code is one expression."""
-        flow = build(normal)
-        flow.one_statement = one_statement
-        undo_copies(flow)
+        culprit = id(code) in self.culprits or not (self.culprits or self.missing)
+        failure: Optional[ValueError] = None
+        for by_lines in [False] if culprit and self.form is Form.COPIED else [True, False]:
+            flow = build(normal)
+            flow.one_statement = one_statement
+            undo_copies(flow, by_lines=by_lines)
+            try:
+                return self._statements_of(flow, code, culprit=culprit, joined=joined)
+            except synchronous(ValueError) as error:  # what is no copy may have been joined, at other depths of stack
+                failure = failure or error
+        assert failure is not None
+        raise failure
+
+    def _statements_of(self, flow: FlowGraph, code: Code, *, culprit: bool, joined: bool) -> List[ast.stmt]:
         if joined:
             join_ends(flow)
         hints = self._hints_for(code)
-        culprit = id(code) in self.culprits or not (self.culprits or self.missing)
-        whole = one_statement or (culprit and self.form is Form.JOINED)
+        whole = flow.one_statement or (culprit and self.form is Form.JOINED)
         lifted = lift(flow, hints, places=self._is_as_written(code), expressions=whole)
         dispatched = self.form is Form.DISPATCH and culprit and not isinstance(code, InlinedCode)
         statements = _dispatched(lifted, flow) if dispatched else self._structured(lifted, flow, hints)

@@ -18,7 +18,8 @@ from depyf.dynamo_code import hints_of, shown_by_columns
 from depyf.errors import DecompilationError
 from depyf.hints import Hints
 from depyf.normal.ops import NormalCode
-from depyf.pipeline.attempts import Attempt, Attempts, forms
+from depyf.pipeline.attempts import Attempt, Attempts
+from depyf.pipeline.forms import forms
 from depyf.pipeline.own_errors import check_is_refusal
 from depyf.pipeline.salvage import Salvage, has_parts
 from depyf.pipeline.settling import settled

@@ -9,7 +9,8 @@ from depyf.asynchronous import synchronous
 from depyf.bytecode.code import Code, is_code
 from depyf.normal.lowering import lower
 from depyf.normal.spine import Segment, with_one_end
-from depyf.pipeline.attempts import Attempt, Attempts, Form
+from depyf.pipeline.attempts import Attempt, Attempts
+from depyf.pipeline.forms import Form
 from depyf.pipeline.own_errors import check_is_refusal
 from depyf.pipeline.settling import settled
 from depyf.source.definitions.holes import Candidates, Hole, failing, finest, without

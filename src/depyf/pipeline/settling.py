@@ -6,7 +6,8 @@ from typing import Set
 
 from depyf.bytecode.lines import line_of_offset
 from depyf.normal.ops import byte_offset
-from depyf.pipeline.attempts import Attempt, Attempts, Form
+from depyf.pipeline.attempts import Attempt, Attempts
+from depyf.pipeline.forms import Form
 from depyf.source.passes.counting import is_temporary
 from depyf.source.passes.placed_release import places_of
 
