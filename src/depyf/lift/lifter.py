@@ -14,7 +14,7 @@ from depyf.lift import build
 from depyf.lift.containers import copied, holds_containers
 from depyf.lift.context import Context, Decisions
 from depyf.lift.entries import Entries
-from depyf.lift.items import Container, Copy, Function, Item, Mark, Marker, Retry, Value
+from depyf.lift.items import Container, Copy, Item, Mark, Marker, Retry, Value
 from depyf.lift.marks import split_at_marks
 from depyf.lift.matches import end_with_match
 from depyf.lift.nodes import (
@@ -29,6 +29,7 @@ from depyf.lift.nodes import (
     WithDecision,
     WithEnter,
 )
+from depyf.lift.pending import holds_values, outlives_test
 from depyf.lift.places import moved, put_jump
 from depyf.lift.reduce import Reducer
 from depyf.lift.rules.table import RULES
@@ -80,7 +81,7 @@ class _Lifter:
         for node in self.nodes.values():
             if isinstance(node.terminator, Condition) and node.terminator.keep:  # it became no and/or
                 raise Retry("spill", node.terminator.copied_at)
-            if self._outlives_test(node):
+            if outlives_test(node) and node.last_block not in self.context.decisions.spill_end:
                 raise Retry("spill_end", node.last_block)
             if isinstance(node.terminator, Loop) and node.terminator.target is None:
                 node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
@@ -214,11 +215,11 @@ class _Lifter:
         if node.region != block.region:
             if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
-            if node.leaves or not _holds_values(node):
+            if node.leaves or not holds_values(node):
                 return None
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
-        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not _holds_values(node):
+        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not holds_values(node):
             if not self.reducer.only_expressions:
                 return None  # a jump over other code: its target is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:
@@ -276,14 +277,6 @@ class _Lifter:
             self._terminate_loop(node, term)
         else:
             self._terminate_branch(node, term, simulator, keep=keep)
-
-    def _outlives_test(self, node: Node) -> bool:
-        """Return whether a value that was evaluated before the test of ``node`` would be written after it, in both of
-        its branches, and storing it was not tried yet: the test became part of no expression."""
-        test = node.terminator.test if isinstance(node.terminator, Condition) else None
-        if test is None or isinstance(test, ast.Constant) or node.last_block in self.context.decisions.spill_end:
-            return False
-        return any(isinstance(item, Value) and not (item.stable or item.silent) for item in node.stack)
 
     def _settle_before_branch(self, simulator: Simulator, term: Term) -> None:
         top = simulator.stack[-1] if simulator.stack else None
@@ -352,8 +345,3 @@ class _Lifter:
 def _handled(stack: List[Item]) -> Tuple[int, ...]:
     """Return the handlers whose exceptions are being handled."""
     return tuple([item.origin for item in stack if isinstance(item, Marker) and item.kind is Mark.PREV])
-
-
-def _holds_values(node: Node) -> bool:
-    """Return whether ``node`` has evaluated something that is still pending."""
-    return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in node.stack)
