@@ -220,6 +220,62 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def tests_that_begin_with_named_values(a, b, c):
+    if (d := a(b)) in ('a', 'b'):
+        return d
+    elif d:
+        return
+    elif e := a(b, d=3):
+        return e
+    elif (e := a()) is None:
+        return b
+    elif not (e := a()):
+        return c
+    elif (e := a()) and e.b:
+        return d
+    elif (e := a()).b():
+        return e
+    elif (e := a())[1] < 3:
+        return a
+
+def tests_of_named_values_in_others(a, b, c):
+    for c in a:
+        if a:
+            if b := a():
+                b()
+        if a:
+            if (b := a()):
+                b()
+        if b:
+            if (b := a()) == 3:
+                b()
+        if not c:
+            if (b := a.c(':')) and len(b) > 7 and b[-1].c():
+                a()
+
+def returns_behind_an_else_that_raises(a, b, c):
+    if a:
+        if a is not None:
+            b = c()
+            del c[a]
+        else:
+            a()
+            raise E
+    else:
+        raise E(a)
+    return b, a
+
+def returns_behind_an_endless_loop(a, b):
+    while True:
+        if a.end():
+            b('End')
+            break
+        elif a.parse():
+            continue
+        else:
+            a.r()
+    return a.create()
+
 def endless_loops_in_branches_and_behind_others(a, b):
     if a:
         while True:
@@ -1626,8 +1682,6 @@ def test_the_width_of_the_indentation_does_not_matter(name: str, width: int) -> 
         pytest.skip("continue has no column: elif, and if in else, have their tests at the same one")
     if name in ("a_test_below_its_parenthesis", "operands_in_the_column_of_the_body") and width == 2:
         pytest.skip("such a test may begin anywhere in so narrow a block")
-    if name == "a_test_below_its_parenthesis" and width == 8 and sys.version_info >= (3, 14):
-        pytest.skip("no jump back is behind its elif, whose test begins further left than the one in parentheses")
     lines = []
     for line in BY_COLUMNS.splitlines():
         bare = line.lstrip(" ")

@@ -111,7 +111,7 @@ def _parts_in_front(node: ast.AST) -> List[ast.AST]:
 
 def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
     """Return the operand that a condition tests first, and the number of characters in front of it."""
-    before = 0
+    before, inner = 0, False
     while True:
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test = test.operand
@@ -121,8 +121,19 @@ def first_operand(test: ast.expr) -> Tuple[ast.expr, int]:
             opened = isinstance(test.op, ast.And) and isinstance(first, ast.BoolOp) and isinstance(first.op, ast.Or)
             test, before = first, before + opened
         else:
-            named = isinstance(test, ast.Compare) and isinstance(test.left, ast.NamedExpr)  # in parentheses
-            return test, before + named
+            return test, before + (_opens(test) if inner or not isinstance(test, ast.NamedExpr) else 0)
+        inner = True
+
+
+def _opens(test: ast.expr) -> bool:
+    """Return whether ``test`` begins with ``(a := b)``, and has no span that begins with its parenthesis."""
+    first: ast.expr = test
+    while first.__class__ in _FIRST_OPERAND:
+        first = first.__dict__[_FIRST_OPERAND[first.__class__]]
+    if not isinstance(first, ast.NamedExpr):
+        return False
+    whole, named = first_place(test), first_place(first)
+    return whole is None or named is None or whole[:2] == named[:2]
 
 
 def statement_of(test: ast.expr) -> Optional[Span]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import List, Optional, Set, Tuple
 
+from depyf.bytecode.lines import Span
 from depyf.flow.graph import Jump
 from depyf.lift import build
 from depyf.lift.nodes import (
@@ -68,11 +69,16 @@ def write_loop(structurer: Structurer, header: int, place: Place, result: List[a
 
 def _place_constant(structurer: Structurer, loop: ast.While) -> None:
     """Record the span of the constant that the endless ``loop`` tests."""
-    start = start_of(loop.body[0]) if first_place(loop.body[0]) is not None else None
-    if start is not None:
-        constant = structurer.flow.written_jumps.constant_of_loop(start.line, start.column)
-        put(loop.test, constant)
-        structurer.constants.add(constant)
+    constant = _constant_before(structurer, loop.body[0])
+    put(loop.test, constant)
+    structurer.constants.add(constant)
+
+
+def _constant_before(structurer: Structurer, first: ast.stmt) -> Optional[Span]:
+    """Return the span of the constant of the endless loop that ``first`` is the first statement in; ``None`` if it is
+    unknown."""
+    start = start_of(first) if first_place(first) is not None else None
+    return None if start is None else structurer.flow.written_jumps.constant_of_loop(start.line, start.column)
 
 
 def _endless_body(structurer: Structurer, header: int, inner: Place) -> List[ast.stmt]:
@@ -160,15 +166,19 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
 def _is_written_inside(structurer: Structurer, target: int, header: int) -> bool:
     """Return whether the column of ``target`` shows that it is in the endless loop at ``header``. Nothing of the loop
     needs to be behind it: since 3.14 there are several jumps back. What another loop starts with is in that one."""
-    column = _column(structurer, structurer.nodes[target])
+    column = column_of(_statements(structurer, structurer.nodes[target]))
     if column is None or target in structurer.shape.loops:
         return False
-    inside = (_column(structurer, structurer.nodes[id]) for id in structurer.shape.loops[header])
+    first = _statements(structurer, structurer.nodes[header])
+    constant = _constant_before(structurer, first[0]) if first else None
+    if constant is not None and constant.column is not None:
+        return column > constant.column - len("while ")
+    inside = (column_of(_statements(structurer, structurer.nodes[id])) for id in structurer.shape.loops[header])
     return column >= min((each for each in inside if each is not None), default=column + 1)
 
 
-def _column(structurer: Structurer, node: Node) -> Optional[int]:
-    """Return the least column at which a statement of ``node`` may start; ``None`` if there is none."""
+def _statements(structurer: Structurer, node: Node) -> List[ast.stmt]:
+    """Return the statements that start in ``node``."""
     term = node.terminator
     statements = [each for each in node.statements if isinstance(each, ast.stmt)]
     if isinstance(term, Condition) and not term.keep:
@@ -177,7 +187,7 @@ def _column(structurer: Structurer, node: Node) -> Optional[int]:
         statements.append(return_statement(structurer, term))
     elif isinstance(term, Raise):
         statements.append(term.statement)
-    return column_of(statements)
+    return statements
 
 
 def _ends_finally(node: Node, place: Place) -> bool:

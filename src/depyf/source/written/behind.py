@@ -106,10 +106,13 @@ class Behind:
             (part.field, part.clause): part.block[: len(part.block) - len(tail)] for part in shared
         }
         if falling or _falls_past(statement):
+            if at is None and _is_only_else(falling, statement) and self._are_deeper(following, statement, tail):
+                changes["orelse", None] = following  # it leaves: no path gets from there to what is behind
+                return [_with_parts(statement, changes), *tail]
             if at is None:
                 return None
             if at > 0:  # the code before it is executed on only one path
-                if len(falling) != 1 or _falls_past(statement) or falling[0].field != "orelse" or falling[0].block:
+                if not _is_only_else(falling, statement):
                     return None
                 changes["orelse", None] = following[:at]
             rest = following[at:]
@@ -122,6 +125,15 @@ class Behind:
             if following and not _leaves(tail):
                 return None
         return [_with_parts(statement, changes), *rest]
+
+    def _are_deeper(self, following: Block, statement: ast.stmt, tail: Block) -> bool:
+        """Return whether columns show that all of ``following``, which leaves, is in an ``else`` clause that was
+        written between ``statement`` and ``tail``."""
+        end = start_of(tail[0])
+        starts = [start for start in map(start_of, following) if start is not None and start.column is not None]
+        if not starts or end is None or not isinstance(statement, ast.If) or not _leaves(following):
+            return False
+        return all(start < end and not self._is_outside(start, end.column) for start in starts)
 
     def _tail(self, statement: ast.stmt, parts: List[_Part], block: Block) -> Block:
         """Return the end of a part that was written after ``statement``."""
@@ -240,6 +252,11 @@ def _falls_past(statement: ast.stmt) -> bool:
 
 def _left(case: ast.match_case) -> ast.match_case:
     return replaced(case, body=[ast.Return(None)])
+
+
+def _is_only_else(falling: List[_Part], statement: ast.stmt) -> bool:
+    """Return whether control gets past ``statement`` only because it has no ``else`` clause."""
+    return len(falling) == 1 and falling[0].field == "orelse" and not falling[0].block and not _falls_past(statement)
 
 
 def _with_parts(statement: ast.stmt, changes: Dict[Tuple[str, Optional[int]], Block]) -> ast.stmt:

@@ -9,9 +9,9 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from depyf.bytecode.syntax_trees import block_fields
 from depyf.lift.places import Start, column_of, start_of
 from depyf.lift.split_tests import operands
-from depyf.source.passes.blocks import Block
+from depyf.source.passes.blocks import Block, is_elif
 
-_USUAL = 4
+_USUAL, _MOST = 4, 8
 
 
 class Indentation:
@@ -26,7 +26,7 @@ class Indentation:
         """Return the column at which the statements of ``block`` start. Cached."""
         known = self._measured.get(id(block))
         if known is None:
-            known = self._measured[id(block)] = block, column_of(block)
+            known = self._measured[id(block)] = block, column_of(_without_copy(block))
         return known[1]
 
     def start_of(self, statement: ast.stmt) -> Optional[Start]:
@@ -35,6 +35,8 @@ class Indentation:
         start = start_of(statement)
         if isinstance(statement, ast.If) and start is not None and start.column is not None and not start.exact:
             inner = self.column_of(statement.body)
+            if inner is None and not is_elif(statement.orelse):
+                inner = self.column_of(statement.orelse)
             if inner is not None and inner - start.column == self.columns - len("el"):
                 return start._replace(column=start.column - len("el"))
         return start
@@ -47,13 +49,21 @@ class Indentation:
         return self._columns
 
 
+def _without_copy(body: Block) -> Block:
+    """Return ``body`` without the last statement if that is a ``return`` from behind a statement around this one."""
+    first, last = (start_of(body[0]), start_of(body[-1])) if body else (None, None)
+    if first is None or last is None or first.column is None or last.column is None:
+        return body
+    return body[:-1] if last.column < first.column else body
+
+
 def _most_frequent(tree: ast.AST) -> int:
     found: Counter[int] = Counter()
     todo: List[Tuple[Block, int, bool]] = [(block, -1, False) for block in _blocks(tree)]
     while todo:
         block, around, may_be_elif = todo.pop()
         column = _sure_column(block, may_be_elif=may_be_elif)
-        if column > around >= 0:
+        if 0 <= around < column <= around + _MOST:  # a test may stand below its parenthesis
             found[column - around] += 1
         for statement in block:
             if isinstance(statement, ast.If) and operands(statement.test):

@@ -71,8 +71,10 @@ class Tests:
                 operand, opens = first_operand(values[index])
                 place = first_place(operand)
                 begins = None if place is None or place.column is None else place.column - opens - len("if ")
-                inner = column_of(statement.body)
-                known = begins == around + self.indentation.columns and inner is not None and begins < inner
+                inner, deeper = column_of(statement.body), around + self.indentation.columns
+                if isinstance(operand, ast.NamedExpr) and begins == deeper + 1:
+                    begins = deeper  # it is in parentheses
+                known = begins == deeper and inner is not None and begins < inner
             if known:
                 return index
         return 0
