@@ -220,6 +220,16 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def returns_behind_negated_chains(a, b, c):
+    try:
+        if not a(b) < a(c) < a(a):
+            return [b]
+        if not a(b) < a(c) < a(a):
+            return b
+    except ValueError:
+        return [b]
+    return []
+
 def tests_that_begin_with_named_values(a, b, c):
     if (d := a(b)) in ('a', 'b'):
         return d

@@ -229,7 +229,7 @@ class _Joiner:
         merged: Dict[int, int] = {}
         for id in group:
             mine = self.users.get(id, set())
-            keep = next((other for other in kept if not mine & self.users.get(other, set())), None)
+            keep = next((each for each in kept if not mine & self.users.get(each, set()) or self._same(id, each)), None)
             if keep is None or id == self.graph.entry:
                 kept.append(id)
                 continue
@@ -239,6 +239,11 @@ class _Joiner:
                 self.graph.copied_tests.add(keep)
                 _test_as_first(self.graph.blocks[keep], self.graph.blocks[id])
         return merged
+
+    def _same(self, id: int, other: int) -> bool:
+        """Return whether columns show that equal blocks are one operand of the source."""
+        spans = [(one.span, two.span) for one, two in zip(self.graph.blocks[id].ops, self.graph.blocks[other].ops)]
+        return all(one == two and one is not None and one.column is not None for one, two in spans)
 
     def _redirect(self, old: int, new: int) -> Set[int]:
         """Redirect the edges to ``old`` to ``new``; return their source blocks."""
