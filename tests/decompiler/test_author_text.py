@@ -69,6 +69,9 @@ def asserts_last_in_loops(items, a, b, c):
     for item in items:
         assert item
 
+def percent_with_a_tuple(a, b):
+    raise TypeError('%s must be %r, not 100%%' % (a.name, b))
+
 def operators_of_negated_tests(items, a, b, c):
     assert not a or b is not c
     for item in items:

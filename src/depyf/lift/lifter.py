@@ -29,7 +29,6 @@ from depyf.lift.nodes import (
     WithDecision,
     WithEnter,
 )
-from depyf.lift.pending import holds_values, outlives_test
 from depyf.lift.places import moved, put_jump
 from depyf.lift.reduce import Reducer
 from depyf.lift.rules.table import RULES
@@ -81,7 +80,7 @@ class _Lifter:
         for node in self.nodes.values():
             if isinstance(node.terminator, Condition) and node.terminator.keep:  # it became no and/or
                 raise Retry("spill", node.terminator.copied_at)
-            if outlives_test(node) and node.last_block not in self.context.decisions.spill_end:
+            if node.outlives_test() and node.last_block not in self.context.decisions.spill_end:
                 raise Retry("spill_end", node.last_block)
             if isinstance(node.terminator, Loop) and node.terminator.target is None:
                 node.terminator.target = ast.Name(self.context.temporary(), ast.Store())
@@ -215,11 +214,11 @@ class _Lifter:
         if node.region != block.region:
             if not block.ops or not all(is_silent(instr) for instr in block.ops):
                 return None
-            if node.leaves or not holds_values(node):
+            if node.leaves or not node.holds_values():
                 return None
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
-        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not holds_values(node):
+        if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not node.holds_values():
             if not self.reducer.only_expressions:
                 return None  # a jump over other code: its target is the end of a statement
         if node.leaves and node.region == block.region and not node.statements and len(node.stack) >= 0:

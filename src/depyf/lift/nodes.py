@@ -233,6 +233,17 @@ class Node:
         self.statements.append(mark)
         self.marks.append(mark)
 
+    def holds_values(self) -> bool:
+        """Return whether it has evaluated something that is still pending."""
+        return any(isinstance(item, (Value, Function)) and not getattr(item, "stable", False) for item in self.stack)
+
+    def outlives_test(self) -> bool:
+        """Return whether a value that was evaluated before its test would be written after it, in both branches.
+        Otherwise the test has become part of the expression that uses the value."""
+        if not isinstance(self.terminator, Condition) or isinstance(self.terminator.test, ast.Constant):
+            return False
+        return any(isinstance(item, Value) and not (item.stable or item.silent) for item in self.stack)
+
     def successors(self) -> Tuple[int, ...]:
         return () if self.terminator is None else self.terminator.successors()
 

@@ -36,6 +36,7 @@ from depyf.source.definitions.scopes import (
     unused_names,
 )
 from depyf.source.passes.endings import returns_only_none
+from depyf.source.printing.fstrings import COMPILER_KNOWS_PERCENT
 from depyf.source.signature import arguments
 from depyf.structure.accumulation import AccumulateStatement
 from depyf.structure.unstructured import Unstructured
@@ -231,10 +232,10 @@ class Definer(Transformer):
         return ast.Name(node.id, ast.Load())
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Return ``f"%s" % (x,)`` where the bytecode has ``%``: the compiler would turn ``"%s" % (x,)`` into
+        """Return ``f"%s" % (x,)`` where the bytecode has ``%``, and the compiler would turn ``"%s" % (x,)`` into
         formatting."""
         self.generic_visit(node)
-        text = constant(node.left)
+        text = constant(node.left) if COMPILER_KNOWS_PERCENT else None
         if isinstance(node.op, ast.Mod) and isinstance(text, str) and isinstance(node.right, ast.Tuple):
             if _FORMATTED.fullmatch(text) and len(_FIELD.findall(text)) == len(node.right.elts):
                 return ast.BinOp(ast.JoinedStr([node.left]), node.op, node.right)

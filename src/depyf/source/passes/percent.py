@@ -7,19 +7,15 @@ from typing import List, Optional
 
 from depyf.lift.places import first_place, place_of
 from depyf.source.inventory import UNKNOWN, Contents, bits_of
-from depyf.source.printing.fstrings import percent_field
+from depyf.source.printing.fstrings import COMPILER_KNOWS_PERCENT, percent_field
 from depyf.source.rewriting import Node, Rewriter
-
-# Asked of the compiler of the source: for others the two forms differ.
-_IS_COMPILED_TO_FSTRING = "%s" not in compile("'%s' % (a,)", "<percent>", "eval").co_consts
-
 
 FORMATTED = bits_of(ast.JoinedStr)
 
 
 def restore_percent(tree: Node, contents: Contents = UNKNOWN) -> Node:
     """Return ``tree`` with ``%`` for f-strings in which every field has a conversion, and at least one has ``!s``."""
-    return _Percent().visit_holders(tree, contents, FORMATTED) if _IS_COMPILED_TO_FSTRING else tree
+    return _Percent().visit_holders(tree, contents, FORMATTED) if COMPILER_KNOWS_PERCENT else tree
 
 
 class _Percent(Rewriter):

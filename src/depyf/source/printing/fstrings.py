@@ -18,7 +18,7 @@ from depyf.lazy_pattern import re_compile
 from depyf.source.printing.literals import Literals, verbatim
 from depyf.source.rewriting import Rewriter
 
-_COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
+COMPILER_KNOWS_PERCENT = "%" not in str(compile("'%r' % (a,)", "", "eval").co_consts)
 """Whether ``%`` with a tuple compiles to the same code as an f-string."""
 
 
@@ -93,7 +93,7 @@ class FormattedStrings:
 
     def written(self, node: ast.JoinedStr) -> Union[str, ast.expr]:
         """Return the text of an f-string, which is an atom; or another expression in its place."""
-        if _COMPILER_KNOWS_PERCENT and not _HOLDS_ANYTHING and self._needs_backslash(node):
+        if COMPILER_KNOWS_PERCENT and not _HOLDS_ANYTHING and self._needs_backslash(node):
             as_percent = self._percent(node)
             if as_percent is not None:
                 return as_percent
