@@ -703,6 +703,14 @@ PROVED = {
                             break
             probe
     """,
+    "operands behind a constant that decides, with variables of functions in them": """
+        def program(a, b, c, d):
+            c = (b and None) and (lambda: d), (a or 1) or (b and d) or (lambda: c)
+            with (None and True) and (lambda: a):
+                f((() and a and 0) and (not b or d) and (a or (lambda: b) or d))
+            b = (() and 1) and d and (lambda: b), (0 or f()) or b or 1 or (lambda: b), () and (1 or d)
+            return (a or 'text') or b, a, b, c, d
+    """,
     "displays that a constant before them keeps": """
         def program(a, b):
             for x in [a, b()] if True else 0:

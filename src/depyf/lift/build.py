@@ -163,7 +163,7 @@ def _is_not(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
-def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
+def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
     """Return ``left and/or right``, flat where the left side has the same operator."""
     if type(right) is ast.BoolOp and type(right.op) is type(operator):
         right_values = right.values

@@ -2,6 +2,7 @@
 
 -(1 or b)           is an operation on 1
 x in (() or [y])    searches a list, where ``x in [y]`` searches a tuple
+(x and None) and y  has an operand more than ``x and None and y``
 """
 
 from __future__ import annotations
@@ -56,6 +57,27 @@ def _kept(display: ast.expr, use: Callable[[ast.expr], ast.stmt]) -> ast.expr:
     if made and not any(instr.op is Op.LIST_TO_TUPLE for instr in ops):
         return display
     return moved(ast.IfExp(ast.Constant(True), display, ast.Constant(None)), display)
+
+
+def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return the value ``left and/or right``, of which the compiler makes both. It drops the operands behind a constant
+    that decides, but not those of the operator around."""
+    whole = build.both(operator, left, right)
+    values = left.values if type(left) is ast.BoolOp and type(left.op) is type(operator) else [left]
+    constant = values[-1]
+    if not isinstance(constant, ast.Constant) or type(constant.value) not in _DECIDE:
+        return whole
+    last = ast.Tuple([constant] * bool(constant.value), ast.Load()) if isinstance(constant.value, tuple) else constant
+    flat = ast.BoolOp(operator, [*[_OPERAND] * (len(values) - 1), last, _OPERAND])  # a tuple is folded late (3.14)
+    loads = [instr for instr in lower(_compiled(ast.Expression(flat), "eval")).ops if instr.op is Op.LOAD]
+    if len(loads) == len(values):
+        return whole
+    whole = build.both(operator, _OPERAND, right)
+    whole.values[0] = left if len(values) > 1 else ast.BoolOp(operator, [ast.Constant(constant.value), constant])
+    return whole
+
+
+_DECIDE = (type(None), bool, int, float, complex, str, bytes, tuple)
 
 
 def item_of(base: ast.expr, key: ast.expr) -> ast.expr:

@@ -16,6 +16,7 @@ from depyf.flow.graph import Block, FlowGraph, For, Jump
 from depyf.lift import build
 from depyf.lift.items import COMPREHENSIONS, Item, Value
 from depyf.lift.nodes import Condition, Goto, Node, Terminator
+from depyf.lift.not_folded import both_made
 from depyf.normal.ops import Op
 
 
@@ -106,7 +107,7 @@ class Reducer:
         if goto.target != term.target or value is None:
             return None
         operator: ast.boolop = ast.Or() if term.jump_when else ast.And()
-        result = self._value(before, build.both(operator, term.test, value.expr))
+        result = self._value(before, both_made(operator, term.test, value.expr))
         self._absorb(before, [node], Goto(goto.target), [*before.stack, result])
         return before
 
@@ -132,7 +133,7 @@ class Reducer:
             self.by_jumps[id(test)] = test
         if second.keep:
             test = self._last_operand(test) if term.keep else self._operand(test)
-        whole = build.both(operator, test, second.test)
+        whole = (both_made if term.keep else build.both)(operator, test, second.test)
         self.by_jumps[id(whole)] = whole
         joined = Condition(
             whole,
