@@ -420,6 +420,21 @@ if sys.version_info >= (3, 10):
     """
 
 
+if sys.version_info >= (3, 11):  # columns show which of several calls on a line are copies of one
+    AUTHORS_TEXT["an operation on a choice in an arm of a choice that is returned"] = """
+        def program(a, b, c, d):
+            x = lambda: f(b if a else c) if d else a(c if c else b)
+            y = lambda x: 1 < (b < a >= c) if x else (b or c).p
+            if a:
+                return f(b if a else c) if d else a
+            if b:
+                return f(f(a if b else c)) if d else f(a if d else f(b if d else c))
+            if c:
+                return f(b if a else c, 1) if d else a(c or b).p
+            return (b if a else c).p if d else -(b if c else d)
+    """
+
+
 @pytest.mark.parametrize("name", AUTHORS_TEXT)
 def test_it_comes_back_as_it_was_written(name: str) -> None:
     source = textwrap.dedent(AUTHORS_TEXT[name])

@@ -317,7 +317,9 @@ def _key(block: Block) -> object:
     if isinstance(term, Jump) and all(is_silent(instr) for instr in ops) and ops[0].line is None:
         return None
     body = tuple((instr.op, comparable(instr), line_of_statement(instr)) for instr in ops)
-    return (body, end, block.region, block.leaves)
+    is_operation = uses and len(ops) == 1 and isinstance(term, Jump) and effect(ops[0].op, ops[0].arg)[1] == 1
+    span = ops[0].span if is_operation else None  # two calls in one expression may be alike
+    return (body, end, block.region, block.leaves, span)
 
 
 def _only_tests_for_none(block: Block) -> bool:

@@ -104,6 +104,23 @@ def join_returned_arms(graph: FlowGraph) -> None:
         end = graph.new_block(first.ops[begin:], End(), first.region)
         for block, begin in arms:
             block.ops, block.term = block.ops[:begin], Jump(end.id)
+        _join_operations(graph, [block for block, _ in arms], LONGEST_COPY - len(end.ops))
+
+
+def _join_operations(graph: FlowGraph, blocks: List[Block], longest: int) -> None:
+    """Join the copies of the operation at the end of ``blocks``, and of up to ``longest`` operations: those of the call
+    in ``return f(a if b else c) if d else e``."""
+    groups: Dict[object, List[Block]] = {}
+    for block in blocks if longest else ():
+        if block.ops:
+            last = block.ops[-1]
+            groups.setdefault((last.op, comparable(last), last.span), []).append(block)
+    for same in groups.values():
+        if len(same) > 1:
+            joined = graph.new_block(same[0].ops[-1:], same[0].term, same[0].region)
+            for block in same:
+                block.ops, block.term = block.ops[:-1], Jump(joined.id)
+            _join_operations(graph, same, longest - 1)
 
 
 def _merge_copies(graph: FlowGraph, blocks: List[Block]) -> None:
