@@ -223,6 +223,44 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def passes_in_front_of_an_else_in_a_loop(a, b, c):
+    for d in c:
+        if a.get(d):
+            b(a)
+        elif d in ('a', 'b'):
+            pass
+        elif d == 'f' and a.keys():
+            pass
+        else:
+            raise E(a, d)
+
+def continues_in_an_else_in_front_of_more(a, b):
+    for k, v in b:
+        if k.startswith('on') and k.ends():
+            e = k[3:-7]
+        else:
+            continue
+        if not e or e == '_':
+            raise E(k)
+        a[e] = v
+
+def operands_in_parentheses(a, b, c):
+    x = a and (b and (c or a))
+    x = a and b and (c and a)
+    x = a or (b or c())
+    x = a is None or (b is None or c)
+    x = a if a is None and (b is not None and 's' not in c) else b
+    if a and (not b and c):
+        return x
+    assert a or (b or c)
+    if a and (b == c) and c:
+        x()
+    if (a == b) and (b == c) and (c == a):
+        x()
+    if not a and b and (c + a):
+        x()
+    return a.x and (b.x and c.x)
+
 def returns_behind_negated_chains(a, b, c):
     try:
         if not a(b) < a(c) < a(a):

@@ -85,6 +85,9 @@ class _Restorer:
         statement = block[index]
         last = index == len(block) - 1
         if isinstance(statement, ast.If):
+            if kind is Written.PASS and tail and _is_unplaced_continue(statement.body) and not statement.orelse:
+                self._pass_before(block, index, statement, span)
+                return
             if self._within_if(block, index, statement, span, kind, tail=tail and last):
                 return
         elif self._last(statement) >= span.line or self._is_deeper(block, span):
@@ -180,6 +183,12 @@ class _Restorer:
         elif span.line < self._first(body[0]) or (span.line == self._first(body[0]) and _is_before(span, body[0])):
             if not orelse:
                 self._turn(block, index, branch, span, kind, tail=tail)
+        elif tail and not orelse and kind is not Written.PASS and self._behind_else(branch, span):
+            begin = self._behind_else(branch, span)
+            branch.orelse = [self._jump(span, kind)]
+            self.lines[id(branch)] = self._first(branch), span.line
+            self._replace(block, len(block), len(block), body[begin:])
+            self._replace(body, begin, len(body), [])
         elif kind is Written.CONTINUE_ALONE and span.line > self._last(branch) and not orelse:
             self._put_into_else(branch, span, kind, tail=tail)
         else:
@@ -194,6 +203,15 @@ class _Restorer:
                 return
         if tail:
             branch.orelse = [self._jump(span, kind)]
+
+    def _behind_else(self, branch: ast.If, span: Span) -> int:
+        """Return the index of the first statement in the body of ``branch`` that was written behind an ``else`` with a
+        jump at ``span``; 0 if there is none."""
+        found = next((index for index, each in enumerate(branch.body) if self._first(each) > span.line), 0)
+        inner, behind = start_of(branch.body[0]), start_of(branch.body[found])
+        if not found or inner is None or inner.column is None or behind is None or behind.column is None:
+            return 0
+        return found if behind.column < inner.column == span.column else 0
 
     # --- insertion ---------------------------------------------------------------------------------------------------
 
@@ -217,6 +235,13 @@ class _Restorer:
         turned = ast.If(negate(branch.test), [jump], [] if apart else branch.body)
         self.lines[id(turned)] = self.lines[id(branch)]
         self._replace(block, index, len(block) if apart else index + 1, [turned, *(branch.body if apart else ())])
+
+    def _pass_before(self, block: Block, index: int, branch: ast.If, span: Span) -> None:
+        """Write ``pass`` for the ``continue`` of the ``branch`` at ``index``, and what follows into an ``else``."""
+        passing = ast.If(branch.test, [self._jump(span, Written.PASS)], block[index + 1 :])
+        _, last = self.lines[id(branch)]
+        self.lines[id(passing)] = self._first(branch), max([last, *map(self._last, passing.orelse)])
+        self._replace(block, index, len(block), [passing])
 
     def _split(self, branch: ast.If, span: Span) -> int:
         """Return the number of operands of the test that belong to an ``if`` around that of the jump at ``span``."""

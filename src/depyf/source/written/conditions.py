@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.bytecode.syntax_trees import equal
 from depyf.lift.build import negate
-from depyf.lift.places import first_place, jump_of, place_of
+from depyf.lift.places import first_operand, first_place, jump_of, place_of
 from depyf.quick_dataclass import dataclass
 from depyf.source.inventory import Contents, bits_of
 from depyf.source.rewriting import Node, Rewriter, replaced
@@ -34,7 +34,7 @@ _LONGEST = 12
 
 def with_written_conditions(tree: Node, contents: Contents) -> Node:
     """Return ``tree`` with each condition in the form that fits its columns best."""
-    return _Conditions().visit_holders(tree, contents, _BRANCHING)
+    return _Groups().visit_holders(_Conditions().visit_holders(tree, contents, _BRANCHING), contents, _BRANCHING)
 
 
 def with_written_negations(tree: Node, contents: Contents) -> Node:
@@ -84,6 +84,39 @@ class _Negations(_Conditions):
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         return self.rewrite_children(node)
+
+
+class _Groups(Rewriter):
+    """Writes ``a and (b and c)``, which compiles like ``a and b and c``."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
+        node = self.rewrite_children(node)
+        spaces = _spaces(node) if len(node.values) > 2 else []
+        if 1 not in spaces[:-1]:
+            return node
+        start = spaces.index(1) + 1
+        if any(space != 0 for space in spaces[start:]):
+            return node  # the parenthesis may be closed there
+        return replaced(node, values=[*node.values[:start], ast.BoolOp(node.op, node.values[start:])])
+
+
+def _spaces(node: ast.BoolOp) -> List[Optional[int]]:
+    """Return the number of surplus characters between each operand and the next one; ``None`` if it is unknown."""
+    columns = _Columns()
+    found: List[Optional[int]] = []
+    word = len(" and ") if isinstance(node.op, ast.And) else len(" or ")
+    for left, right in zip(node.values, node.values[1:]):
+        operand, opens = first_operand(right)
+        last = left.operand if isinstance(left, ast.UnaryOp) else left
+        before, behind = columns[last], columns[operand]
+        surplus: Optional[int] = None
+        chosen = isinstance(right, ast.BoolOp) and isinstance(node.op, ast.And)  # ``or``, in parentheses
+        opens += chosen
+        simple = ast.BoolOp not in (last.__class__, operand.__class__) and (chosen or not isinstance(right, ast.BoolOp))
+        if simple and before is not None and behind is not None and before[2] == behind[0]:
+            surplus = min((behind[1] - end - word - opens for end in _ends(last, before[3])), key=abs)
+        found.append(surplus)
+    return found
 
 
 @dataclass
