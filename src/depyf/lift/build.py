@@ -44,7 +44,7 @@ class TestedByNot(ast.BoolOp):
 
 def tested_by_not(test: ast.expr) -> ast.expr:
     """Return ``test``, a value that is tested, with the operand of its ``not`` marked."""
-    if not _is_not(test):
+    if not is_not(test):
         return test
     assert isinstance(test, ast.UnaryOp)
     operand = test.operand
@@ -126,6 +126,8 @@ def negate(test: ast.expr) -> ast.expr:
     """Return ``not test`` in idiomatic form. Only for tests whose truth alone is used."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
+    if isinstance(test, ast.Constant) and isinstance(test.value, bool):
+        return ast.Constant(not test.value)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         opposite = _OPPOSITES.get(type(test.ops[0]))
         with_none = is_none(test.comparators[0])
@@ -149,7 +151,7 @@ _OPPOSITES = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn
 def _changes(tests: List[ast.expr]) -> Tuple[int, int]:
     """Return how many of ``tests`` are comparisons whose operator is not that of the bytecode, and how many begin with
     ``not``."""
-    return sum(map(_is_turned, tests)), sum(map(_is_not, tests))
+    return sum(map(_is_turned, tests)), sum(map(is_not, tests))
 
 
 def _is_turned(test: ast.expr) -> bool:
@@ -159,7 +161,7 @@ def _is_turned(test: ast.expr) -> bool:
     return turned
 
 
-def _is_not(test: ast.expr) -> bool:
+def is_not(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 

@@ -12,6 +12,9 @@ from depyf.lift.build import constant, is_writable, slice_of
 def _string(parts: List[ast.expr]) -> ast.expr:
     """Return ``f"..."`` of several parts: constants stay text, formatted values stay fields."""
     values: List[ast.expr] = []
+    first = parts[0] if parts else None
+    if isinstance(first, ast.BoolOp):  # ``after_test(test, text)``
+        return ast.BoolOp(first.op, [first.values[0], _string([first.values[1], *parts[1:]])])
     for part in parts:
         values.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
     return ast.JoinedStr(values)

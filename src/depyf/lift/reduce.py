@@ -14,7 +14,7 @@ from depyf.bytecode.code import is_code
 from depyf.flow.arms import computes_alone, leaves_operand
 from depyf.flow.graph import Block, FlowGraph, For, Jump
 from depyf.lift import build
-from depyf.lift.items import COMPREHENSIONS, Item, Value
+from depyf.lift.items import COMPREHENSIONS, Item, Mark, Value
 from depyf.lift.nodes import Condition, Goto, Node, Terminator
 from depyf.lift.not_folded import both_made
 from depyf.normal.ops import Op
@@ -58,7 +58,7 @@ class Reducer:
         that of ``a`` in ``x + (b if a and False else c)``. Return ``None`` if there is none, or it is for
         ``_after_test``."""
         edges = self.edges[block.id]
-        if not self.only_expressions or len(edges) != 2 or edges[0] is not edges[1]:
+        if not self._is_test_inside(edges):
             return None
         term, first = edges[0].terminator, next((instr for instr in block.ops if instr.op is not Op.NULL), None)
         if not isinstance(term, Condition) or term.keep or block.leaves or block.region != edges[0].region:
@@ -73,7 +73,7 @@ class Reducer:
 
     def _step(self, node: Node) -> Optional[Node]:
         edges = self.edges[node.id]
-        if self.only_expressions and len(edges) == 2 and edges[0] is edges[1]:
+        if self._is_test_inside(edges, node):
             return self._after_test(edges[0], node)
         if len(edges) != 1 or node.statements or node.leaves or node.id in self.headers:
             return None
@@ -196,13 +196,9 @@ class Reducer:
         if type(one.terminator) is not type(two.terminator):
             return None
         for arm in (one, two):
-            if (
-                arm.id in self.headers
-                or arm.statements
-                or len(self.edges[arm.id]) != 1
-                or arm.region != before.region
-                or arm.leaves
-            ):
+            if arm.id in self.headers or arm.statements or arm.leaves:
+                return None
+            if len(self.edges[arm.id]) != 1 or arm.region != before.region:
                 return None
         test = term.test
         if isinstance(one.terminator, Goto) and isinstance(two.terminator, Goto):
@@ -253,11 +249,11 @@ class Reducer:
                 return None
             below = [*below, self._value(before, value.expr)]
         elif not term.keep and drops == [(Op.POP, None)] and isinstance(second, Condition):
-            if out == (second.target if _is_not(second.test) else second.fall) and second.target != second.fall:
+            if out == (second.target if build.is_not(second.test) else second.fall) and second.target != second.fall:
                 test = build.failing_otherwise(second.test)
                 second = Condition(test, False, second.target, second.fall, second.keep)
             if (
-                not self._is_same_way(second.fall if _is_not(second.test) else second.target, out)
+                not self._is_same_way(second.fall if build.is_not(second.test) else second.target, out)
                 or second.keep
                 or not self._same_stack(node.stack, below)
             ):
@@ -281,6 +277,17 @@ class Reducer:
         return isinstance(term, Jump) and isinstance(other, Jump) and term.target == other.target
 
     # --- helpers -----------------------------------------------------------------------------------------------------
+
+    def _is_test_inside(self, edges: List[Node], node: Optional[Node] = None) -> bool:
+        """Return whether ``edges`` are those of one test inside of an expression. Else no value waits around it: it is
+        that of an ``if`` of a comprehension, or decides what a lambda returns; what is printed is one expression.
+        ``node``: where it leads; a value that is not used there is one of several."""
+        if not self.only_expressions or len(edges) != 2 or edges[0] is not edges[1]:
+            return False
+        if node is not None and len(node.stack) > len(edges[0].stack):
+            return True
+        top = edges[0].stack[-1] if edges[0].stack else None
+        return Op.PRINT in self.graph.code.kinds if top is None else getattr(top, "kind", None) is not Mark.ITER
 
     def _is_in_expression(self, before: Node, term: Condition, node: Node) -> bool:
         """Return whether two tests are parts of an expression, though the first one jumps to the second one: it falls
@@ -333,10 +340,6 @@ class Reducer:
         if not isinstance(value, Value) or value.copies or value.chain or value.tests is not None:
             return None
         return value
-
-
-def _is_not(test: ast.expr) -> bool:
-    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
 def _remove(edges: List[Node], node: Node) -> None:

@@ -276,3 +276,12 @@ def over_other_comprehensions(rows):
 def never_adds(z):
     lists = [x for x in z if False], {x: 1 for x in z for y in z if None}
     return lists, list(x for x in (y for y in z if False)), {x for x in z if 0}
+
+
+# run: tests_without_effect(['a', '', 'b"'])
+def tests_without_effect(texts):
+    quoted = [f'{text!r}: {short}' for text in texts if (short := text.replace('"', '\\"')) or True]
+    either = [str(f'{text}-' if text.replace('"', '\\"') and False else f'{text}+') for text in texts]
+    before = [str(f'-{text}' if text.replace('"', '\\"') or True else f'+{text}') for text in texts]
+    made = (lambda a, b: f'{a}{b or a}' if a.replace('"', '\\"') or True else None)(*texts[:2])
+    return quoted, either, before, made, {text for text in texts if len(text) or True if not text.islower() or True}

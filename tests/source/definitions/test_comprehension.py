@@ -24,6 +24,7 @@ def statements(source: str) -> List[ast.stmt]:
         (" if a:\n  return b", "b if a else None"),
         (" if a:\n  return b\n return c", "b if a else c"),
         (" if a:\n  if b:\n   return c\n else:\n  return d", "(c if b else None) if a else d"),
+        (" if not a:\n  pass\n return b", "b if a or True else None"),
     ],
 )
 def test_returns_in_branches_are_a_conditional_expression(source: str, expected: str) -> None:

@@ -77,9 +77,9 @@ def _loops_over_nothing(code: Code, generators: List[ast.comprehension]) -> Iter
 
 def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
     """Return an ``if`` around the rest for ``if a: continue``, and ``if a or True`` for a test without effect."""
-    first = statements[0] if statements else None
-    if isinstance(first, ast.If) and not first.orelse and all(isinstance(each, ast.Pass) for each in first.body):
-        return [ast.If(ast.BoolOp(ast.Or(), [first.test, ast.Constant(True)]), statements[1:], [])]
+    always, first = _always(statements), statements[0] if statements else None
+    if always is not None:
+        return [ast.If(always, statements[1:], [])]
     if (
         isinstance(first, ast.If)
         and len(first.body) == 1
@@ -88,6 +88,14 @@ def _continue_form(statements: List[ast.stmt]) -> List[ast.stmt]:
     ):
         return [ast.If(negate(first.test), statements[1:], [])]
     raise Unstructured("a comprehension does more than one thing in its loop")
+
+
+def _always(statements: List[ast.stmt]) -> Optional[ast.expr]:
+    """Return ``test or True`` where ``if not test: pass`` comes first; ``None`` elsewhere."""
+    first = statements[0] if statements else None
+    if not isinstance(first, ast.If) or first.orelse or not all(isinstance(each, ast.Pass) for each in first.body):
+        return None
+    return ast.BoolOp(ast.Or(), [negate(first.test), ast.Constant(True)])
 
 
 def _result(kind: str, statement: ast.stmt, generators: List[ast.comprehension]) -> ast.expr:
@@ -146,6 +154,9 @@ def as_expression(body: List[ast.stmt], *, at_end: bool = True) -> ast.expr:
         if isinstance(statement, ast.If) and statement.orelse:
             yes, no = as_expression(statement.body, at_end=at_end), as_expression(statement.orelse, at_end=at_end)
             return ast.IfExp(statement.test, yes, no)
+    always = _always(body)
+    if always is not None:
+        return ast.IfExp(always, as_expression(body[1:], at_end=at_end), ast.Constant(None))
     if body and isinstance(body[0], ast.If) and not body[0].orelse:
         yes, no = as_expression(body[0].body, at_end=at_end and len(body) == 1), as_expression(body[1:], at_end=at_end)
         return ast.IfExp(body[0].test, yes, no)

@@ -93,10 +93,10 @@ class FormattedStrings:
 
     def written(self, node: ast.JoinedStr) -> Union[str, ast.expr]:
         """Return the text of an f-string, which is an atom; or another expression in its place."""
-        if COMPILER_KNOWS_PERCENT and not _HOLDS_ANYTHING and self._needs_backslash(node):
-            as_percent = self._percent(node)
-            if as_percent is not None:
-                return as_percent
+        if not _HOLDS_ANYTHING and self._needs_backslash(node):
+            other = (self._percent(node) if COMPILER_KNOWS_PERCENT else None) or _with_test_outside(node)
+            if other is not None:
+                return other
         pieces = [self._piece(value) for value in node.values]
         expressions = "".join(text for _, text in pieces if text is not None)
         quote = next((quote for quote in _QUOTES if _fits(quote, expressions)), None)
@@ -183,6 +183,33 @@ class FormattedStrings:
                 assert isinstance(value, ast.FormattedValue)
                 parts.append(self._replacement_field(value))
         return "".join(parts)
+
+
+class _WithoutTest(Rewriter):
+    """Replaces ``(False if test else False) or value``, as ``lift.build.after_test`` makes it, by ``value``."""
+
+    def __init__(self, test: ast.BoolOp) -> None:
+        super().__init__()
+        self._test = test
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        return node.values[1] if node is self._test else self.rewrite_children(node)
+
+
+def _with_test_outside(node: ast.JoinedStr) -> Optional[ast.expr]:
+    """Return ``(False if test else False) or f"{value}"`` for an f-string whose first value is evaluated behind such a
+    test; ``None`` for others."""
+    first: Optional[ast.expr] = next((each for each in node.values if isinstance(each, ast.FormattedValue)), None)
+    while first is not None:
+        if isinstance(first, ast.BoolOp) and _is_never_true(first.values[0]):
+            return ast.BoolOp(first.op, [first.values[0], _WithoutTest(first).visit(node)])
+        first = next((each for each in ast.iter_child_nodes(first) if isinstance(each, ast.expr)), None)
+    return None
+
+
+def _is_never_true(expr: ast.expr) -> bool:
+    arms = [expr.body, expr.orelse] if isinstance(expr, ast.IfExp) else []
+    return len(arms) == 2 and all(isinstance(arm, ast.Constant) and arm.value is False for arm in arms)
 
 
 def _quoted(quote: str, pieces: List[Tuple[str, Optional[str]]], prefix: str = "f") -> str:
