@@ -55,6 +55,75 @@ def returns_out_of_two_managers_in_a_third(a, b, c):
             b()
     return c
 
+def returns_behind_clauses_in_a_try(a, b, c):
+    try:
+        try:
+            a()
+        except E as error:
+            b(error)
+        return GLOBAL
+    except F:
+        c()
+        raise
+
+def returns_behind_clauses_in_a_clause(a, b, c):
+    try:
+        a()
+    except E:
+        try:
+            b()
+        except F:
+            with c() as d:
+                b(d)
+        return GLOBAL
+
+def returns_out_of_a_manager_in_loops(items, a, b, c):
+    for item in items:
+        for other in item:
+            try:
+                with a(item) as d:
+                    try:
+                        b(d)
+                    except F:
+                        return GLOBAL, a
+                    if not other:
+                        return GLOBAL, b
+                c(item)
+            except E:
+                return a(other)
+
+def returns_out_of_a_manager_in_a_clause_in_a_loop(items, a, b, c):
+    for item in items:
+        try:
+            a(item)
+        except E:
+            with b as d:
+                if a:
+                    return c(d)
+                if item:
+                    return c(d)
+
+def returns_through_finally_in_loops(items, a, b, c):
+    for item in items:
+        for other in item:
+            try:
+                with other as d:
+                    try:
+                        if a(d):
+                            return a(item)
+                        if b(d):
+                            return a(item)
+                    except E:
+                        b()
+            finally:
+                c()
+
+def tests_without_effect_in_comprehensions(items, a, b, c):
+    a([f'{item} {c}' for item in items if b(item, '\\\\') or True if c])
+    b({item for item in items if b(item) or True for other in item if other or True})
+    c(lambda d: f'{d} {c}' if b(d, '\\\\') or True else None, lambda d: a(d or b) if c else d)
+    return {item: b for item in items if a(item) is None or True}
+
 def asserts_last_in_loops(items, a, b, c):
     for item in items:
         assert a

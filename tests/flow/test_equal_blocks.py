@@ -259,6 +259,63 @@ def test_both_arms_of_one_expression_stay() -> None:
     assert joined(expression) == shown(flow(expression))
 
 
+BEHIND_CLAUSE = """
+    a 1 in h:  f(); POP; -> one
+    h 2:       PUSH_EXC; POP; POP_EXC; -> two
+    one 3:     LOAD x; -> ret
+    two 3:     LOAD x; -> ret
+    ret 3:     RETURN
+"""
+
+
+def test_a_value_behind_an_except_clause_is_no_arm_of_an_expression() -> None:
+    expected = """
+        a 1 in h:  f(); POP; -> one
+        h 2:       PUSH_EXC; POP; POP_EXC; -> one
+        one 3:     LOAD x; -> ret
+        ret 3:     RETURN
+    """
+    assert joined(BEHIND_CLAUSE) == shown(flow(expected))
+    other = BEHIND_CLAUSE.replace("POP_EXC; -> two", "f(); true -> two, one")
+    assert joined(other) == shown(flow(other))
+
+
+def test_a_return_out_of_a_handler_has_copies_and_arms() -> None:
+    copies = """
+        a 1 in h:  f(); POP; -> one
+        h 2:       PUSH_EXC; POP; g(); true -> b, c
+        b 3:       f(); POP; -> one
+        c 4:       g(); POP; -> two
+        one 5:     LOAD x; SWAP 2; POP_EXC; RETURN
+        two 5:     LOAD x; SWAP 2; POP_EXC; RETURN
+    """
+    graph = flow(copies.replace("a 1 in h:  f(); POP; -> one", "a 1 in h:  f(); RETURN"))
+    join_equal_blocks(graph, Repeated(graph))
+    assert len(graph.blocks) == 5
+    arms = """
+        a 1 in h:  f(); RETURN
+        h 5:       PUSH_EXC; POP; g(); true -> one, two
+        one 5:     LOAD x; SWAP 2; POP_EXC; RETURN
+        two 5:     LOAD x; SWAP 2; POP_EXC; RETURN
+    """
+    assert joined(arms) == shown(flow(arms))
+
+
+@pytest.mark.parametrize("out", ["RETURN", "SWAP 2; POP; RETURN", "SWAP 2; POP\n    m: SWAP 2; POP; RETURN"])
+def test_each_return_out_of_a_manager_leaves_it_by_itself(out: str) -> None:
+    """Each calls the exit method on the line of the ``with``, and drops the iterators of loops around it."""
+    text = f"""
+        a 1:       LOAD e; LOAD a; f(); true -> one, two
+        one 2:     LOAD x; -> out
+        two 3:     LOAD x; -> other
+        out 1 in h:   SWAP 2; CONST None; CONST None; CONST None; CALL 3; POP; -> ret
+        other 1 in h: SWAP 2; CONST None; CONST None; CONST None; CALL 3; POP; -> ret
+        ret 1:     {out}
+        h 4:       PUSH_EXC; RERAISE
+    """
+    assert joined(text) == shown(flow(text))
+
+
 def test_constants_are_returned_once_where_nobody_wrote_them() -> None:
     graph = flow("a 1: LOAD x; true -> c, b\nb 2: CONST None; RETURN\nc 3: CONST None; RETURN")
     join_equal_blocks(graph, Repeated(graph))
@@ -282,6 +339,8 @@ def test_a_handler_that_is_a_copy_stays_where_its_region_says() -> None:
     [
         ("LOAD v; LOAD e; CONST None; CONST None; CONST None; CALL 3; POP; RETURN", True),
         ("LOAD e; CONST None; CONST None; CONST None; CALL 3; POP; LOAD v; RETURN", False),  # evaluated behind it
+        ("LOAD e; CONST None; CONST None; CONST None; CALL 3; POP; LOAD v; SWAP 2; POP_EXC; RETURN", False),
+        ("LOAD e; CONST None; CONST None; CONST None; CALL 3; POP; SWAP 2; POP_EXC; RETURN", True),
         ("LOAD e; CONST None; CONST None; CONST 0; CALL 3; POP; RETURN", False),
         ("LOAD e; CONST None; CONST None; CONST None; CALL 3; POP; RAISE 0", False),
     ],

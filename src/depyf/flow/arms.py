@@ -134,7 +134,7 @@ def line_of_statement(instr: Instr) -> Optional[int]:
 
 def returns_at_once(block: Block) -> bool:
     """Return whether ``block`` only returns a value that is on the stack, perhaps from an ``except`` clause."""
-    return bool(block.ops) and block.ops[-1].op is Op.RETURN and all(instr.op in _RETURNING for instr in block.ops)
+    return bool(block.ops) and block.ops[-1].op is Op.RETURN and all(instr.op in RETURNING for instr in block.ops)
 
 
-_RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})
+RETURNING = frozenset({Op.RETURN, Op.SWAP, Op.POP, Op.POP_EXC})

@@ -10,7 +10,7 @@ from typing import Dict, List, Set
 from depyf.flow.arms import Arms, comparable, computes_alone, leaves_operand, line_of_statement, may_be_arm
 from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Test, returns_constant, same_operation, ways_of
 from depyf.flow.handling import handling
-from depyf.flow.managers import leaves_manager, leaves_with_value
+from depyf.flow.managers import leaves_with_value, way_out_of_manager
 from depyf.flow.repeated import Repeated
 from depyf.flow.written_jumps import Written
 from depyf.normal.effects import effect
@@ -173,12 +173,19 @@ class _Joiner:
 
     def _is_operand(self, block: Block) -> bool:
         """Return whether ``block`` computes one value. A value that it drops first must have been tested: it is not the
-        result of an exit method, where the statement after ``with`` is copied to both exits."""
-        if block.ops[0].op is Op.POP and not any(
-            isinstance(self.graph.blocks[id].term, Branch) for id in self.predecessors[block.id]
-        ):
+        result of an exit method, where the statement after ``with`` is copied to both exits. Behind an except clause a
+        statement begins."""
+        before = [self.graph.blocks[id] for id in self.predecessors[block.id]]
+        if block.ops[0].op is Op.POP and not any(isinstance(each.term, Branch) for each in before):
+            return False
+        if any(each.ops and each.ops[-1].op is Op.POP_EXC for each in before):
             return False
         return computes_alone(block.ops)
+
+    def _begins_statement(self, block: Block) -> bool:
+        """Return whether no test on its line leads to ``block``, as one leads to an arm."""
+        before = [self.graph.blocks[id].term for id in self.predecessors[block.id] if id in self.graph.blocks]
+        return not any(isinstance(term, Branch) and term.instr.line == block.ops[0].line for term in before)
 
     def run(self) -> bool:
         """Join the blocks; return whether there were any."""
@@ -205,7 +212,8 @@ class _Joiner:
             old = self.keys.pop(id, None)
             if old is not None:
                 self.groups[old].discard(id)
-            key = _key(self.graph.blocks[id])
+            block = self.graph.blocks[id]
+            key = None if _returns_out_of_handler(block) and not self._begins_statement(block) else _key(block)
             if key is not None:
                 self.keys[id] = key
                 self.groups.setdefault(key, set()).add(id)
@@ -285,8 +293,19 @@ def _alike(graph: FlowGraph, repeated: Repeated) -> Set[int]:
     alike = {id for group in groups.values() if len(group) > 1 for id in group}
     if not graph.code.returns_value:
         return alike
-    leaving = [block for block in graph.blocks.values() if leaves_manager(graph, block)]
-    return alike.difference(*[(block.id, *block.successors()) for block in leaving])
+    return alike.difference(*[way_out_of_manager(graph, block) for block in graph.blocks.values()])
+
+
+def _returns_out_of_handler(block: Block) -> bool:
+    """Return whether ``block`` ends a handler with a value, or computes one: the copy of a handler's end uses up an
+    earlier one."""
+    return any(instr.op is Op.POP_EXC for instr in block.ops) and not _uses_earlier(block)
+
+
+def _uses_earlier(block: Block) -> bool:
+    """Return whether ``block`` begins with an operation on an earlier value."""
+    first = block.ops[0]
+    return first.op is not Op.SWAP and effect(first.op, first.arg)[0] > 0
 
 
 def _key(block: Block) -> object:
@@ -299,9 +318,6 @@ def _key(block: Block) -> object:
         return ("return", id(ops[0].arg), block.region, block.implicit or ops[0].line)
     if not ops or any(instr.op is Op.PUSH_EXC for instr in ops):
         return None
-    uses = ops[0].op is not Op.SWAP and effect(ops[0].op, ops[0].arg)[0]
-    if not uses and any(instr.op is Op.POP_EXC for instr in ops):
-        return None  # it returns a value, or computes one: the copy of a handler's end uses up an earlier one
     if leaves_with_value(ops):
         return None
     term = block.term
@@ -317,8 +333,8 @@ def _key(block: Block) -> object:
     if isinstance(term, Jump) and all(is_silent(instr) for instr in ops) and ops[0].line is None:
         return None
     body = tuple((instr.op, comparable(instr), line_of_statement(instr)) for instr in ops)
-    is_operation = uses and len(ops) == 1 and isinstance(term, Jump) and effect(ops[0].op, ops[0].arg)[1] == 1
-    span = ops[0].span if is_operation else None  # two calls in one expression may be alike
+    is_operation = len(ops) == 1 and isinstance(term, Jump) and effect(ops[0].op, ops[0].arg)[1] == 1
+    span = ops[0].span if is_operation and _uses_earlier(block) else None  # two calls in one expression may be alike
     return (body, end, block.region, block.leaves, span)
 
 

@@ -18,9 +18,9 @@ import inspect
 from collections import Counter
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from depyf.flow.arms import Arms, comparable, line_of_statement
+from depyf.flow.arms import Arms, comparable, line_of_statement, returns_at_once
 from depyf.flow.graph import Block, Branch, End, FlowGraph, Jump, returns_constant
-from depyf.flow.managers import leaves_manager, leaves_with_value, spans_of_managers
+from depyf.flow.managers import leaves_with_value, spans_of_managers, way_out_of_manager
 from depyf.flow.repeated import Repeated
 from depyf.normal.effects import effect
 from depyf.normal.modes import Mode, mode_of
@@ -53,6 +53,7 @@ def split_exit_copies(graph: FlowGraph, repeated: Repeated) -> bool:
     for blocks in several:
         cuts.update(_common_exits([_Ending(graph, block, arms.tests_of(block.id)) for block in blocks]))
     longer = [block for block in ends if cuts.get(block.id, len(block.ops)) < len(block.ops)]
+    longer = [block for block in longer if not returns_at_once(block)]  # the end of one statement each
     for block in longer:
         graph.cut(block, -cuts[block.id])
     return bool(longer)
@@ -223,7 +224,7 @@ def _end_of_class(ops: List[Instr]) -> Optional[int]:
 def _leaves(graph: FlowGraph, block: Block) -> bool:
     """Return whether ``block`` returns or raises, and may be a copy. ``return <constant>`` is a separate block by now,
     and so is the code after the end of a region."""
-    if leaves_with_value(block.ops) or leaves_manager(graph, block):
+    if leaves_with_value(block.ops) or way_out_of_manager(graph, block):
         return False
     if isinstance(block.term, End):
         return _is_exit(block) and not returns_constant(block)

@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Set
 
 from depyf.bytecode.lines import Span
+from depyf.flow.arms import RETURNING
 from depyf.flow.graph import Block, FlowGraph, Jump
 from depyf.normal.effects import effect
 from depyf.normal.ops import Instr, Op
 
 
-def leaves_manager(graph: FlowGraph, block: Block) -> bool:
-    """Return whether the exit of a ``with`` at the end of ``block`` precedes a lone return: see ``leaves_with_value``.
-    In a ``try`` the exit is in its region, and the return is not."""
-    if not isinstance(block.term, Jump) or not block.ops or block.ops[-1].op is not Op.POP:
-        return False
-    behind = graph.blocks[block.term.target].ops
-    return len(behind) == 1 and behind[0].op is Op.RETURN and leaves_with_value([*block.ops, *behind])
+def way_out_of_manager(graph: FlowGraph, block: Block) -> List[int]:
+    """Return ``block`` and those behind it if it calls the exit method of a ``with``, and they only return an earlier
+    value: see ``leaves_with_value``. In a ``try`` the exit is in its region, and the return is not. Else return
+    nothing."""
+    ops, way = list(block.ops), [block.id]
+    while isinstance(block.term, Jump) and ops and ops[-1].op in RETURNING and block.term.target not in way:
+        block = graph.blocks[block.term.target]
+        if any(instr.op not in RETURNING for instr in block.ops):
+            break
+        ops += block.ops
+        way.append(block.id)
+    return way if len(way) > 1 and leaves_with_value(ops) else []
 
 
 def leaves_with_value(ops: List[Instr]) -> bool:
@@ -27,12 +33,15 @@ def leaves_with_value(ops: List[Instr]) -> bool:
     call = max((index for index in range(3, len(ops)) if calls_exit(ops, index)), default=None)
     if call is None:
         return False
-    depth = 1  # of the values from the call on
+    later = [True]  # of each value from the call on, whether it was computed then
     for instr in ops[call + 1 : -1]:
-        if instr.op is not Op.SWAP:
-            takes, leaves = effect(instr.op, instr.arg)
-            depth = max(depth - takes, 0) + leaves
-    return depth < 1
+        if instr.op is Op.SWAP:
+            later[:0] = [False] * (instr.arg - len(later))
+            later[-1], later[-instr.arg] = later[-instr.arg], later[-1]
+            continue
+        takes, leaves = effect(instr.op, instr.arg)
+        later = later[: max(len(later) - takes, 0)] + [True] * leaves
+    return not any(later[-1:])
 
 
 def calls_exit(ops: Sequence[Instr], index: int) -> bool:

@@ -829,3 +829,41 @@ def return_in_finally_in_finally(items, f):
                 print('inner')
                 return
     return items
+
+
+# run: returns_behind_clauses({}, 1)
+# run: returns_behind_clauses({1: 2}, 1)
+# run: returns_behind_clauses([], 1)
+def returns_behind_clauses(items, key):
+    try:
+        try:
+            print(items[key])
+        except KeyError as error:
+            print(error)
+        return no_such_name
+    except NameError as error:
+        try:
+            print(items[key + 1])
+        except KeyError:
+            print(error.__context__)
+        return contextlib.suppress
+
+
+# run: returns_out_of_managers([[1, 2], [3]], 3)
+# run: returns_out_of_managers([[1, 2], [3]], 1)
+# run: returns_out_of_managers([[1, 2], [3], 4], 5)
+def returns_out_of_managers(rows, wanted):
+    for row in rows:
+        for value in row:
+            try:
+                with contextlib.suppress(KeyError) as none:
+                    try:
+                        print({2: none}[value])
+                    except KeyError:
+                        if value == wanted:
+                            return value, row
+                    if value > wanted:
+                        return row, value
+                print(value)
+            except TypeError:
+                return none
