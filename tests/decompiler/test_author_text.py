@@ -123,6 +123,30 @@ def tests_without_effect_in_comprehensions(items, a, b, c):
     b({item for item in items if b(item) or True for other in item if other or True})
     c(lambda d: f'{d} {c}' if b(d, '\\\\') or True else None, lambda d: a(d or b) if c else d)
     return {item: b for item in items if a(item) is None or True}
+def breaks_out_of_two_managers(items, a, b, c):
+    for item in items:
+        with a as x, b:
+            if c(item):
+                break
+            a(item)
+    else:
+        b(c)
+    return items
+
+def breaks_out_of_a_manager_and_finally(items, a, b, c):
+    for item in items:
+        with a as x:
+            try:
+                if c(item):
+                    continue
+                if b(item):
+                    break
+            finally:
+                x(item)
+            c(item)
+    else:
+        b(c)
+    return items
 
 def asserts_last_in_loops(items, a, b, c):
     for item in items:
@@ -292,6 +316,24 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def leaves_three_statements(items, a, b, c):
+    while a(items):
+        with b() as x:
+            try:
+                with c() as y:
+                    if x:
+                        continue
+                    if y:
+                        break
+                    if a:
+                        return x
+                    a(y)
+            finally:
+                a(x)
+    else:
+        b(items)
+    return items
+
 def passes_in_front_of_an_else_in_a_loop(a, b, c):
     for d in c:
         if a.get(d):

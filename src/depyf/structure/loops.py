@@ -9,6 +9,7 @@ from depyf.bytecode.lines import Span
 from depyf.flow.graph import Jump
 from depyf.lift import build
 from depyf.lift.nodes import (
+    BindException,
     Condition,
     Loop,
     Node,
@@ -152,7 +153,7 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
         if sources and all(source in broken or _breaks_out(structurer, source, target, header) for source in sources):
             final = past_marks(structurer, target, place)
             jumps = final in (out, header) or place.known(final) or structurer.shape.is_copyable(final)
-            if not jumps and not _is_empty(structurer.nodes[target]):
+            if not jumps and not _only_ends(structurer, structurer.nodes[target], header):
                 continue
             broken.add(target)
         members.add(target)
@@ -220,6 +221,18 @@ def _breaks_out(structurer: Structurer, source: int, target: int, header: int) -
 def _is_empty(node: Node) -> bool:
     """Return whether ``node`` only jumps, or drops an iterator."""
     return is_mark(node) and not node.statements and not node.leaves
+
+
+def _only_ends(structurer: Structurer, node: Node, header: int) -> bool:
+    """Return whether ``node`` only ends regions and handlers that were opened in the loop at ``header``, if any: so it
+    is part of a jump out of the loop, wherever that leads."""
+    regions, handlers = structurer.shape.regions_of(header), structurer.nodes[header].handling
+    ended = [structurer.shape.with_region.get(mark.origin) for mark in node.statements if isinstance(mark, WithExit)]
+    handled = [mark.handler for mark in node.statements if isinstance(mark, (PopException, BindException))]
+    inside = all(each not in regions for each in (*ended, *node.leaves)) and all(
+        each not in handlers for each in handled
+    )
+    return is_mark(node) and inside
 
 
 def _last_way_to(structurer: Structurer, id: int) -> Tuple[int, bool]:
