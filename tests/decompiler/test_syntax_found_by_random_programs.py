@@ -721,6 +721,7 @@ PROVED = {
     "operands behind a constant that decides, with variables of functions in them": """
         def program(a, b, c, d):
             c = (b and None) and (lambda: d), (a or 1) or (b and d) or (lambda: c)
+            b = a and (() and c) and (lambda: d), (a and ()) and (c or d), (a or (1 or c)) or (lambda: c) or d
             with (None and True) and (lambda: a):
                 f((() and a and 0) and (not b or d) and (a or (lambda: b) or d))
             b = (() and 1) and d and (lambda: b), (0 or f()) or b or 1 or (lambda: b), () and (1 or d)

@@ -59,9 +59,10 @@ def _kept(display: ast.expr, use: Callable[[ast.expr], ast.stmt]) -> ast.expr:
     return moved(ast.IfExp(ast.Constant(True), display, ast.Constant(None)), display)
 
 
-def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
+def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr, *, by_jumps: bool) -> ast.BoolOp:
     """Return the value ``left and/or right``, of which the compiler makes both. It drops the operands behind a constant
-    that decides, but not those of the operator around."""
+    that decides, but not those of the operator around. ``by_jumps``: the operands of ``left`` jump over ``right``; else
+    its value is tested (3.12)."""
     whole = build.both(operator, left, right)
     values = left.values if type(left) is ast.BoolOp and type(left.op) is type(operator) else [left]
     constant = values[-1]
@@ -72,8 +73,11 @@ def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr
     loads = [instr for instr in lower(_compiled(ast.Expression(flat), "eval")).ops if instr.op is Op.LOAD]
     if len(loads) == len(values):
         return whole
+    if by_jumps or len(values) == 1:
+        kept = ast.BoolOp(operator, [ast.Constant(constant.value), constant])
+        return build.both(operator, ast.BoolOp(operator, [*values[:-1], kept]), right)
     whole = build.both(operator, _OPERAND, right)
-    whole.values[0] = left if len(values) > 1 else ast.BoolOp(operator, [ast.Constant(constant.value), constant])
+    whole.values[0] = left
     return whole
 
 

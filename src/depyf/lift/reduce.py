@@ -107,13 +107,13 @@ class Reducer:
         if goto.target != term.target or value is None:
             return None
         operator: ast.boolop = ast.Or() if term.jump_when else ast.And()
-        result = self._value(before, both_made(operator, term.test, value.expr))
+        result = self._value(before, self._both(operator, term.test, value.expr))
         self._absorb(before, [node], Goto(goto.target), [*before.stack, result])
         return before
 
     def _conditions(self, before: Node, term: Condition, node: Node, second: Condition) -> Optional[Node]:
         """Join two successive tests that share an exit."""
-        if not self._adds_nothing(node, before.stack):
+        if not self._same_stack(node.stack, before.stack):
             return None
         if second.target == second.fall and self.only_expressions:  # ``a or (b and False)``: the constant has no test
             never = ast.BoolOp(ast.And(), [second.test, ast.Constant(False)])
@@ -133,7 +133,7 @@ class Reducer:
             self.by_jumps[id(test)] = test
         if second.keep:
             test = self._last_operand(test) if term.keep else self._operand(test)
-        whole = (both_made if term.keep else build.both)(operator, test, second.test)
+        whole = (self._both if term.keep else build.both)(operator, test, second.test)
         self.by_jumps[id(whole)] = whole
         joined = Condition(
             whole,
@@ -147,6 +147,9 @@ class Reducer:
             before.kept = self._value(before, joined.test)
         self._absorb(before, [node], joined, list(before.stack))
         return before
+
+    def _both(self, operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
+        return both_made(operator, left, right, by_jumps=id(left) in self.by_jumps)
 
     def _operand(self, test: ast.expr) -> ast.expr:
         """Return a condition as an operand of a value, in which ``not`` before ``and`` or ``or`` would test a value."""
@@ -175,7 +178,7 @@ class Reducer:
         if before.region != node.region:
             return None
         value = self._added_value(node, before.stack)
-        if isinstance(second, Condition) and not second.keep and self._adds_nothing(node, before.stack):
+        if isinstance(second, Condition) and not second.keep and self._same_stack(node.stack, before.stack):
             test = build.after_test(term.test, second.test)
             joined = Condition(test, second.jump_when, second.target, second.fall, False, second.copied_at)
             self._absorb(before, [node], joined, list(before.stack))
@@ -219,7 +222,7 @@ class Reducer:
     ) -> Optional[Node]:
         if first.keep or second.keep:
             return None
-        if not (self._adds_nothing(one, before.stack) and self._adds_nothing(two, before.stack)):
+        if not (self._same_stack(one.stack, before.stack) and self._same_stack(two.stack, before.stack)):
             return None
         if (first.target, first.fall) == (second.target, second.fall):
             other = second.test
@@ -328,9 +331,6 @@ class Reducer:
 
     def _same_stack(self, one: Sequence[Item], two: Sequence[Item]) -> bool:
         return len(one) == len(two) and all(map(is_, one, two))
-
-    def _adds_nothing(self, node: Node, base: Sequence[Item]) -> bool:
-        return self._same_stack(node.stack, base)
 
     def _added_value(self, node: Node, base: Sequence[Item]) -> Optional[Value]:
         """Return the value that ``node`` adds to ``base``; ``None`` if it adds another item, or more."""
