@@ -123,6 +123,7 @@ def tests_without_effect_in_comprehensions(items, a, b, c):
     b({item for item in items if b(item) or True for other in item if other or True})
     c(lambda d: f'{d} {c}' if b(d, '\\\\') or True else None, lambda d: a(d or b) if c else d)
     return {item: b for item in items if a(item) is None or True}
+
 def breaks_out_of_two_managers(items, a, b, c):
     for item in items:
         with a as x, b:
@@ -316,6 +317,29 @@ def break_in_a_loop_in_a_loop(a, b, c):
 """
 
 BY_COLUMNS = """
+def breaks_twice_to_a_return(a, b, c):
+    while True:
+        if a > b:
+            c.append('limit')
+            break
+        a += 1
+        if c(a):
+            break
+        b += 1
+    return a, b
+
+def breaks_out_of_a_clause_to_a_return(a, b, c):
+    while True:
+        if a > b:
+            c.append('limit')
+            break
+        try:
+            b = c[a]
+        except IndexError:
+            break
+        a += 1
+    return a, b
+
 def leaves_three_statements(items, a, b, c):
     while a(items):
         with b() as x:

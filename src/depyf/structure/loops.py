@@ -144,6 +144,8 @@ def _with_inlined_exits(structurer: Structurer, header: int, out: Optional[int],
             continue
         if not structurer.shape.dominates(header, target):
             continue
+        if out is None and _is_written_behind(structurer, target, header):
+            continue
         if structurer.nodes[target].offset > last and not _deeper(structurer, target, header):
             if out is not None or not _is_written_inside(structurer, target, header):
                 continue
@@ -170,12 +172,25 @@ def _is_written_inside(structurer: Structurer, target: int, header: int) -> bool
     column = column_of(_statements(structurer, structurer.nodes[target]))
     if column is None or target in structurer.shape.loops:
         return False
-    first = _statements(structurer, structurer.nodes[header])
-    constant = _constant_before(structurer, first[0]) if first else None
-    if constant is not None and constant.column is not None:
-        return column > constant.column - len("while ")
+    start = _column_of_loop(structurer, header)
+    if start is not None:
+        return column > start
     inside = (column_of(_statements(structurer, structurer.nodes[id])) for id in structurer.shape.loops[header])
     return column >= min((each for each in inside if each is not None), default=column + 1)
+
+
+def _is_written_behind(structurer: Structurer, target: int, header: int) -> bool:
+    """Return whether the column of ``target`` shows that it is behind the endless loop at ``header``. The compiler
+    copies a short exit to each ``break`` (3.12), so it may have an offset in the loop."""
+    column, start = column_of(_statements(structurer, structurer.nodes[target])), _column_of_loop(structurer, header)
+    return column is not None and start is not None and column <= start
+
+
+def _column_of_loop(structurer: Structurer, header: int) -> Optional[int]:
+    """Return the column of the endless loop at ``header``; ``None`` if it is unknown."""
+    first = _statements(structurer, structurer.nodes[header])
+    constant = _constant_before(structurer, first[0]) if first else None
+    return None if constant is None or constant.column is None else constant.column - len("while ")
 
 
 def _statements(structurer: Structurer, node: Node) -> List[ast.stmt]:
