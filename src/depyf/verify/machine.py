@@ -7,14 +7,14 @@ stop.
 
 from __future__ import annotations
 
-from typing import AbstractSet, Callable, Dict, List, Mapping, Set, Tuple, Union
+from typing import AbstractSet, Callable, Dict, Iterable, List, Mapping, Set, Tuple, Union
 
 from depyf.normal.ops import Instr, Op
 from depyf.verify.comparison import Finding, MismatchError
 from depyf.verify.program import Program
 from depyf.verify.side import Side
 from depyf.verify.stops import Exit, Stop
-from depyf.verify.values import NULL, Term, Value, Values
+from depyf.verify.values import NULL, Ref, Term, Value, Values
 
 
 class Moved:
@@ -61,6 +61,7 @@ class Machine:
             rules = self._program_rules[program] = [self.rules[instr.op] for instr in ops]
         patience = self.steps + 2 * len(ops) + 100
         seen: Set[Tuple[object, ...]] = set()
+        known = frozenset(side.heap)
         while True:
             position = side.position
             if position < 0:  # an exception has left it
@@ -76,14 +77,39 @@ class Machine:
             if side.position in joins:
                 side.crossed = True
                 if self.steps > patience:
-                    if self._was_here(side, seen):
+                    if _was_here(side, known, seen):
                         return Exit("diverge", NULL)
                     if self.steps > patience + SILENT_EFFORT * len(ops) + 1000:
                         raise MismatchError(Finding.UNVERIFIED, f"it loops silently at offset {instr.offset}")
 
-    def _was_here(self, side: Side, seen: Set[Tuple[object, ...]]) -> bool:
-        state = (side.position, tuple(side.stack), tuple(side.locals.items()), tuple(side.heap.items()))
-        if state in seen:
-            return True
-        seen.add(state)
-        return False
+
+def _was_here(side: Side, known: AbstractSet[Ref], seen: Set[Tuple[object, ...]]) -> bool:
+    """Return whether ``side`` has been in this state, up to which objects those are that it has made since its stop.
+
+    From such a state it loops for ever without a stop: no rule depends on an object but for its contents, for where
+    else it is referred to, and for the facts about it. The first two are in the state. There are facts about ``known``
+    objects alone, which are in the state as themselves: no fact is added without a stop.
+    """
+    made: Dict[Ref, int] = {}
+
+    def names(values: Iterable[Value]) -> Tuple[object, ...]:
+        return tuple(
+            [
+                made.setdefault(each, len(made)) if isinstance(each, Ref) and each not in known else each
+                for each in values
+            ]
+        )
+
+    state: List[object] = [side.position, side.handled, names(side.stack), *side.locals, names(side.locals.values())]
+    for ref, fresh in side.heap.items():
+        if ref in known:
+            state.append((ref, fresh.kind, fresh.detail, names(fresh.items)))
+    named = 0
+    while named < len(made):
+        fresh = side.heap[list(made)[named]]
+        state.append((fresh.kind, fresh.detail, names(fresh.items)))
+        named += 1
+    if tuple(state) in seen:
+        return True
+    seen.add(tuple(state))
+    return False

@@ -118,6 +118,7 @@ class Product:
         left, right = joint.left, joint.right
         mine, theirs = machine.run(left), machine.run(right)
         if isinstance(mine, Exit) and isinstance(theirs, Exit) and mine.kind == theirs.kind == "diverge":
+            self._check_lifetimes(joint)
             return False
         if left.crossed or right.crossed:
             left.crossed = right.crossed = False
