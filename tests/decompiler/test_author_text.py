@@ -358,6 +358,57 @@ def leaves_three_statements(items, a, b, c):
         b(items)
     return items
 
+def returns_out_of_an_endless_loop_in_with(c, x):
+    with c:
+        while True:
+            if x():
+                return
+            c()
+
+def returns_out_of_a_loop_of_one_test_in_with(c, x):
+    with c:
+        while True:
+            if x:
+                return
+
+def returns_out_of_a_loop_in_with(c, x):
+    with c:
+        for y in x:
+            if y:
+                return
+            x()
+
+def returns_beside_a_break_in_with(c, x):
+    with c:
+        for y in x:
+            if y:
+                break
+            y()
+        else:
+            return True
+        return False
+
+def returns_none_in_with(c, x):
+    with c:
+        if x:
+            return None
+        if c:
+            return None
+        for y in x:
+            if y:
+                return
+        x()
+
+def equal_returns_in_with(c, x):
+    with c:
+        x = c.get(x)
+        if x is None:
+            return False
+        if c() < x:
+            return True
+        del c[x]
+        return False
+
 def passes_in_front_of_an_else_in_a_loop(a, b, c):
     for d in c:
         if a.get(d):

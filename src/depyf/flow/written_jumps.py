@@ -118,6 +118,21 @@ class WrittenJumps:
         # on the line before, it is six columns behind the loop, which the statement is in
         return found if found.line == line or -8 < found.column - column < 5 else None
 
+    def idle_behind(self, line: int) -> Optional[Span]:
+        """Return the first span behind ``line`` that only a NOP has, or an iterator that is dropped; ``None`` if there
+        is none, or something is done first."""
+        index = bisect_left(self._quiet, (line + 1,))
+        found = self._quiet[index] if index < len(self._quiet) else None
+        if found is None or found.line in self._busy_lines:
+            return None
+        done = bisect_left(self._sorted_lines, found.line) - bisect_right(self._sorted_lines, line)
+        return None if done else found
+
+    @cached_property
+    def _quiet(self) -> List[Span]:
+        dropped = {instr.span for instr in self._ops if instr.op is Op.POP and instr.span is not None}
+        return sorted(span for span in {*self._idle, *dropped} - self._busy if None not in span)
+
     def may_loop_before(self, span: Optional[Span]) -> bool:
         """Return whether a ``while True`` may stand before the test at ``span``, which is the first in the loop: its
         line has a NOP (3.10)."""

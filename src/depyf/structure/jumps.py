@@ -10,6 +10,8 @@ from depyf.lift import build
 from depyf.lift.nodes import Overridden, Return
 from depyf.lift.places import place_of, put
 from depyf.structure.place import Place
+from depyf.structure.regions import past_marks
+from depyf.structure.returns_in_with import mark_break
 from depyf.structure.structurer import Structurer
 
 
@@ -20,7 +22,7 @@ def jump_to(structurer: Structurer, target: int, place: Place) -> Optional[List[
     if target == place.continues:
         return [ast.Continue()]
     if target == place.breaks:
-        return [ast.Break()]
+        return [mark_break(ast.Break()) if _returns_none(structurer, target) else ast.Break()]
     if structurer.shape.is_copyable(target):
         term = structurer.nodes[target].terminator
         structurer.written.add(target)
@@ -29,6 +31,13 @@ def jump_to(structurer: Structurer, target: int, place: Place) -> Optional[List[
         assert isinstance(term, Return)
         return [return_statement(structurer, term)]
     return None
+
+
+def _returns_none(structurer: Structurer, target: int) -> bool:
+    """Return whether the function returns None from ``target`` on, out of the statements around."""
+    end = past_marks(structurer, target, Place())
+    term = structurer.nodes[end].terminator
+    return structurer.shape.is_copyable(end) and isinstance(term, Return) and build.is_none(term.value)
 
 
 def _written_continue(structurer: Structurer, left_by: Optional[int]) -> List[ast.stmt]:

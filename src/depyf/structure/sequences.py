@@ -33,6 +33,7 @@ from depyf.structure.match import match_statement
 from depyf.structure.place import Place
 from depyf.structure.regions import is_mark, region_opened_at
 from depyf.structure.restore_jumps import restore_jumps
+from depyf.structure.returns_in_with import place_returns
 from depyf.structure.structurer import Structurer
 from depyf.structure.try_statements import write_try
 from depyf.structure.unstructured import Unstructured
@@ -47,7 +48,8 @@ def structure(lifted: LiftedGraph, flow: FlowGraph) -> List[ast.stmt]:
 class _Sequences(Structurer):
     def run(self) -> List[ast.stmt]:
         statements = self.sequence(self.shape.entry, Place(follow=self.end))
-        jumps = [jump for jump in self.flow.written_jumps.jumps if jump[0] not in self.constants]
+        used = self.constants | place_returns(statements, self.flow)
+        jumps = [jump for jump in self.flow.written_jumps.jumps if jump[0] not in used]
         restore_jumps(statements, jumps, self.flow.written_jumps.wildcards)
         return statements
 
