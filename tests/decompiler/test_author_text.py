@@ -340,6 +340,27 @@ def breaks_out_of_a_clause_to_a_return(a, b, c):
         a += 1
     return a, b
 
+def asserts_of_several_tests_in_an_else(a, b, c, x):
+    for c in x:
+        if c:
+            a()
+        else:
+            assert a or b
+    while x():
+        if c:
+            a()
+        else:
+            assert a and b or c, 'a'
+    for c in x:
+        if c:
+            a()
+        elif not a:
+            assert b
+    for c in x:
+        if c:
+            if not a:
+                assert b, c
+
 def leaves_three_statements(items, a, b, c):
     while a(items):
         with b() as x:

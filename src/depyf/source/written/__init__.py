@@ -13,7 +13,12 @@ from depyf.bytecode.syntax_trees import TRY_STATEMENTS
 from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, rewrite_blocks
 from depyf.source.rewriting import Node
-from depyf.source.written.asserts import with_constant_asserts, with_written_asserts, with_written_zeros
+from depyf.source.written.asserts import (
+    with_constant_asserts,
+    with_whole_asserts,
+    with_written_asserts,
+    with_written_zeros,
+)
 from depyf.source.written.behind import Behind
 from depyf.source.written.branches import with_written_branches
 from depyf.source.written.clauses import Clauses
@@ -59,6 +64,8 @@ def as_written(tree: Node, contents: Contents = UNKNOWN) -> Node:
 
     def after(block: Block) -> Block:
         kinds = set(map(type, block))
+        if ast.If in kinds:
+            block = with_whole_asserts(block)
         if not _COMPOUND.isdisjoint(kinds):
             block = behind.written(block)
             if not _WITH_ELSE.isdisjoint(map(type, block)):

@@ -12,7 +12,7 @@ import ast
 from typing import List, Optional
 
 from depyf.bytecode.lines import Span
-from depyf.lift.build import negate
+from depyf.lift.build import both, negate
 from depyf.lift.places import first_place, place_of_assert
 from depyf.lift.split_tests import joined
 from depyf.source.passes.blocks import Block
@@ -23,6 +23,23 @@ from depyf.structure.leaving import fails
 def with_written_asserts(block: Block) -> Block:
     """Return ``block`` with each ``assert`` in the ``if`` that it was written in."""
     return [_written(each) if isinstance(each, ast.Assert) else each for each in block]
+
+
+def with_whole_asserts(block: Block) -> Block:
+    """Return ``block`` with each ``assert`` in no ``if`` whose test is a part of it."""
+    return [_whole(each) or each if isinstance(each, ast.If) else each for each in block]
+
+
+def _whole(statement: ast.If) -> Optional[ast.stmt]:
+    """Return the ``assert`` in ``statement`` with its test, if it begins in front of that; else ``None``."""
+    inner = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
+    place = place_of_assert(inner) if isinstance(inner, ast.Assert) else None
+    if place is None or not isinstance(inner, ast.Assert) or fails(inner):
+        return None
+    values = statement.test.values if isinstance(statement.test, ast.BoolOp) else [statement.test]
+    if any(_is_before(each, place) or first_place(each) is None for each in values):
+        return None
+    return replaced(inner, test=both(ast.Or(), negate(statement.test), inner.test))
 
 
 def with_constant_asserts(block: Block) -> Block:
