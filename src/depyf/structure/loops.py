@@ -182,7 +182,8 @@ def _is_written_inside(structurer: Structurer, target: int, header: int) -> bool
 def _is_written_behind(structurer: Structurer, target: int, header: int) -> bool:
     """Return whether the column of ``target`` shows that it is behind the endless loop at ``header``. The compiler
     copies a short exit to each ``break`` (3.12), so it may have an offset in the loop."""
-    column, start = column_of(_statements(structurer, structurer.nodes[target])), _column_of_loop(structurer, header)
+    first = _statements(structurer, structurer.nodes[target])[:1]
+    column, start = column_of(first), _column_of_loop(structurer, header)
     return column is not None and start is not None and column <= start
 
 
