@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.bytecode.added_names import CONDITIONAL
 from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.syntax_trees import statement_lists
 from depyf.lift.items import Function
 from depyf.lift.nodes import AnnotationMark, FunctionExpression, FunctionStatement
 from depyf.quick_dataclass import dataclass
@@ -41,15 +42,16 @@ def take_annotate_function(statements: List[ast.stmt], name: str) -> Tuple[List[
     return statements, None
 
 
-def lost_annotation(code: Code) -> List[ast.stmt]:
+def lost_annotation(code: Code, statements: Sequence[ast.stmt]) -> List[ast.stmt]:
     """Return the annotation of a target that is not a name, if ``code`` annotates nothing else; else an empty list.
+    Postponed annotations are in the ``statements``.
     ``x.y: int`` leaves no bytecode for its parts, only a cell for the annotation, and another if it is in an ``if``. A
     name in parentheses that every class or module has represents it."""
     is_module = code.co_name == "<module>"
     wanted = CONDITIONAL if is_module else "__classdict__"
     users = [inner for inner in code.co_consts if is_code(inner) and wanted in inner.co_freevars]
     in_condition = not is_module and CONDITIONAL in code.co_cellvars
-    if wanted not in code.co_cellvars or users:
+    if wanted not in code.co_cellvars or users or (is_module and _annotate(statements)):
         return []
     if not is_module and not in_condition and _makes_methods(code) and _methods_add_cell():
         return []
@@ -58,6 +60,14 @@ def lost_annotation(code: Code) -> List[ast.stmt]:
     if in_condition:
         annotation = ast.If(ast.Constant(False), [annotation], [])
     return [annotation]
+
+
+def _annotate(statements: Sequence[ast.stmt]) -> bool:
+    """Return whether ``statements`` annotate a name, outside of the functions and classes in them."""
+    blocks = [
+        each for each in statements if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+    return any(isinstance(each, ast.AnnAssign) or any(map(_annotate, statement_lists(each))) for each in blocks)
 
 
 def _makes_methods(code: Code) -> bool:

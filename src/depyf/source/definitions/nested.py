@@ -145,7 +145,7 @@ class Definer(Transformer):
             made = annotations_of(definer.inside(annotate.code)[1])
             statements = annotated(statements, made, marked_in_blocks=not is_module)
         else:
-            statements = [*statements, *lost_annotation(code)]
+            statements = [*statements, *lost_annotation(code, statements)]
         return normal, statements, definer
 
     def definition(self, function: Function, name: str) -> ast.stmt:
