@@ -1906,6 +1906,16 @@ def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
     assert result.source.strip() == source
 
 
+@pytest.mark.parametrize("constant", ["1", "-1", "-0.5", "1e309", "-1e309", "2j", "1 + 2j", "(1, -2)", "b'b'", "None"])
+@pytest.mark.parametrize("text", ["{} or b()", "a and {} or b()", "a or {} or b()", "{} and b()"])
+def test_a_constant_that_is_an_operand_stays_one(text: str, constant: str) -> None:
+    """Compilers that fold ``-1`` late don't drop the operand behind it: no second constant is needed to keep that."""
+    source = f"def f(a, b):\n    return {text.format(constant)}"
+    answer = decompile_code(compile(source, "<program>", "exec"))
+    assert answer.verdict.proved, answer.reason
+    assert answer.source.count(constant.lstrip("-(")) <= 1, answer.source
+
+
 @pytest.mark.parametrize("rest", ["b()", "raise b", "while True:\n            def g(c=a):\n                return c"])
 def test_a_clause_that_ends_in_front_of_an_else_does_not_return(rest: str) -> None:
     source = f"def f(a, b):\n    try:\n        a()\n    except KeyError:\n        b()\n    else:\n        {rest}"

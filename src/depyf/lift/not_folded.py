@@ -68,8 +68,7 @@ def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr, *, by_jumps
     constant = values[-1]
     if not isinstance(constant, ast.Constant) or type(constant.value) not in _DECIDE:
         return whole
-    last = ast.Tuple([constant] * bool(constant.value), ast.Load()) if isinstance(constant.value, tuple) else constant
-    flat = ast.BoolOp(operator, [*[_OPERAND] * (len(values) - 1), last, _OPERAND])  # a tuple is folded late (3.14)
+    flat = ast.BoolOp(operator, [*[_OPERAND] * (len(values) - 1), _as_parsed(constant), _OPERAND])
     loads = [instr for instr in lower(_compiled(ast.Expression(flat), "eval")).ops if instr.op is Op.LOAD]
     if len(loads) == len(values):
         return whole
@@ -82,6 +81,17 @@ def both_made(operator: ast.boolop, left: ast.expr, right: ast.expr, *, by_jumps
 
 
 _DECIDE = (type(None), bool, int, float, complex, str, bytes, tuple)
+
+
+def _as_parsed(constant: ast.Constant) -> ast.expr:
+    """Return ``constant`` as the parser makes it, of what is folded when it is too late to decide (3.14): a tuple, and
+    ``-1``."""
+    value: object = constant.value
+    if isinstance(value, tuple):
+        return ast.Tuple([constant] * bool(value), ast.Load())
+    if isinstance(value, (int, float, complex)):
+        return parse(repr(value).replace("inf", "1e309"), mode="eval").body
+    return constant
 
 
 def item_of(base: ast.expr, key: ast.expr) -> ast.expr:
