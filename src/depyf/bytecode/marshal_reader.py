@@ -53,7 +53,7 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
     """Return ``code`` with qualified names for it and its nested code objects, which have none before 3.11.
 
     The enclosing code has those of functions, as operands of MAKE_FUNCTION; a class body has its own. A name that is
-    declared ``global`` has no prefix.
+    declared ``global`` has no prefix, and what is in a comprehension no "<locals>".
     """
 
     def named(inner: object) -> object:
@@ -64,9 +64,13 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
         name = prefix + inner.co_name
         if name not in texts and inner.co_name in texts:
             name = inner.co_name
-        return _with_qualified_names(inner, name, f"{name}." if is_class else f"{name}.<locals>.")
+        plain = is_class or inner.co_name in _COMPREHENSIONS
+        return _with_qualified_names(inner, name, f"{name}." if plain else f"{name}.<locals>.")
 
     return replace(code, co_qualname=qualname, co_consts=tuple(map(named, code.co_consts)))
+
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class _Reader(ByteReader):
