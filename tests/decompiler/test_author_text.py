@@ -1911,7 +1911,7 @@ def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
 def test_a_constant_that_is_an_operand_stays_one(text: str, constant: str) -> None:
     """Compilers that fold ``-1`` late don't drop the operand behind it: no second constant is needed to keep that."""
     source = f"def f(a, b):\n    return {text.format(constant)}"
-    answer = decompile_code(compile(source, "<program>", "exec"))
+    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
     assert answer.verdict.proved, answer.reason
     assert answer.source.count(constant.lstrip("-(")) <= 1, answer.source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any
+from typing import Any, Dict
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from depyf.decompiler import decompile_code
 from depyf.errors import DecompilationError
 from depyf.source import source_text
-from depyf.source.printing.docstrings import triple_quoted
+from depyf.source.printing.docstrings import indented, triple_quoted
 from depyf.source.printing.text import to_source
 from depyf.source.printing.unparsing import unparse
 
@@ -155,6 +155,33 @@ def test_a_docstring_reads_back_the_same(value: str) -> None:
 def test_an_awkward_docstring_reads_back_the_same(value: str) -> None:
     again(unparse(ast.Module(body=[ast.Expr(value=ast.Constant(value=value))], type_ignores=[])))
     assert ast.literal_eval(triple_quoted(value)) == value
+
+
+@given(
+    st.lists(st.sampled_from(["\n", " ", "  ", "\t", "\r", "a", "\\", '"', "\x0c"])).map("".join),
+    st.sampled_from([4, 8]),
+)
+def test_the_indentation_of_a_docstring_is_not_stored(value: str, width: int) -> None:
+    stored = docstring_of(value)
+    assert docstring_of(indented(stored, " " * width)) == stored
+
+
+def docstring_of(value: str) -> str:
+    """Return what the compiler stores of a docstring: since 3.13 without its indentation."""
+    made: Dict[str, Any] = {}
+    exec(compile(f"def f():\n  {triple_quoted(value)}", "", "exec"), made)
+    found: str = made["f"].__doc__
+    return found
+
+
+@pytest.mark.parametrize("end", ["", "\n        "])
+@pytest.mark.parametrize("text", ["One.", "One.\n\n        Two:\n          three", "One\n\n          two."])
+def test_a_docstring_comes_back_with_its_indentation(text: str, end: str) -> None:
+    source = f'class A:\n    def f():\n        """{text}{end}"""\n'
+    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
+    assert answer.verdict.proved, answer.reason
+    if "\n" in text and "  two" not in text:  # else nothing shows how much of it is indentation
+        assert answer.source == source
 
 
 def test_docstrings_are_in_triple_quotes_and_raw_where_that_reads_better() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import compress
 from typing import Match
 
 _LAID_OUT = str.maketrans("", "", "\n\t ")
@@ -26,6 +27,21 @@ def is_kept_as_docstring(text: str) -> bool:
     """Return whether the compiler stores a docstring of this text unchanged: since 3.13 it removes the indentation."""
     module = compile(repr(text), "", "exec", dont_inherit=True, optimize=0)
     return text in module.co_consts
+
+
+_INDENTATION_IS_REMOVED = not is_kept_as_docstring("a\n b")
+
+
+def indented(text: str, indent: str) -> str:
+    """Return the docstring ``text`` with ``indent`` before its lines, where the compiler removes that again; ``text``
+    itself elsewhere."""
+    _, *lines = text.split("\n")
+    blank = [not line.strip(" ") for line in lines]
+    if not _INDENTATION_IS_REMOVED or all(blank) or any(line for line in compress(lines, blank)):
+        return text
+    if all(line.startswith(" ") for line in lines if line):
+        return text  # it has its own
+    return re.sub(r"\n(?!\n)", f"\n{indent}", text)
 
 
 def _escape_unprintable(match: Match[str]) -> str:

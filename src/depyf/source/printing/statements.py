@@ -6,7 +6,7 @@ import ast
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from depyf.errors import DecompilationError
-from depyf.source.printing.docstrings import triple_quoted
+from depyf.source.printing.docstrings import indented, triple_quoted
 from depyf.source.printing.expressions import BINARY, TEST, TUPLE, YIELD
 from depyf.source.printing.literals import Literals
 from depyf.source.printing.patterns import Patterns
@@ -70,7 +70,7 @@ class Statements(Patterns):
             first.value.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) else 0
         )
         if isinstance(value, str):
-            self.lines.append(indent + triple_quoted(value))
+            self.lines.append(indent + triple_quoted(indented(value, indent)))
             self.block(statements[1:], indent, ast.Expr)
         else:
             self.block(statements, indent)
