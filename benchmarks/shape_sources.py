@@ -193,6 +193,10 @@ add(
 add("finally with returns in a row", in_a_row("try:\n if a == {n}:\n  return f({n})\nfinally:\n f(a)\n"))
 add("finally nested", nested("try:", "finally:\n f({n})", "f(b)", 5))
 add("with in a row", in_a_row("with f({n}) as a:\n f(a)\n"))
+add(
+    "with, elif chain that returns",
+    lambda copies: "with a:\n if x == -1:\n  f(-1)\n" + in_a_row(" elif x == {n}:\n  f({n})\n  return\n")(copies),
+)
 add("with nested", nested("with f({n}) as a:", "", "f(a)", 18))
 add("with of many", in_a_row("with f({n}) as a, f(a), f(b) as b:\n f(c)\n"))
 add("with and returns", in_a_row("with f({n}) as a:\n if a:\n  return f(a)\n"))

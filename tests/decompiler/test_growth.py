@@ -61,6 +61,7 @@ SHAPES = [
     ("while in a row", 80),
     ("finally in a row", 160),
     ("try in a row, except pass", 160),
+    ("with, elif chain that returns", 50),
     ("many variables", 250),
 ]
 MOST = 1.15

@@ -121,15 +121,16 @@ class WrittenJumps:
     def idle_behind(self, line: int) -> Optional[Span]:
         """Return the first span behind ``line`` that only a NOP has, or an iterator that is dropped; ``None`` if there
         is none, or something is done first."""
-        index = bisect_left(self._quiet, (line + 1,))
-        found = self._quiet[index] if index < len(self._quiet) else None
+        index = bisect_left(self.quiet, (line + 1,))
+        found = self.quiet[index] if index < len(self.quiet) else None
         if found is None or found.line in self._busy_lines:
             return None
         done = bisect_left(self._sorted_lines, found.line) - bisect_right(self._sorted_lines, line)
         return None if done else found
 
     @cached_property
-    def _quiet(self) -> List[Span]:
+    def quiet(self) -> List[Span]:
+        """The spans that only NOPs have, or iterators that are dropped."""
         dropped = {instr.span for instr in self._ops if instr.op is Op.POP and instr.span is not None}
         return sorted(span for span in {*self._idle, *dropped} - self._busy if None not in span)
 

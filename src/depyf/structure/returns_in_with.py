@@ -11,7 +11,7 @@ What is on such a line, a ``return`` or its constant, only leaves a NOP in front
 from __future__ import annotations
 
 import ast
-from typing import Dict, List, Optional, Set, Tuple
+from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 
 from depyf.bytecode.lines import Span
 from depyf.bytecode.syntax_trees import block_fields, children
@@ -32,7 +32,7 @@ def place_returns(block: List[ast.stmt], flow: FlowGraph) -> Set[Optional[Span]]
     """Record the places of the returns in ``block`` that have those of managers; write ``return`` for ``break``. Return
     the spans that were used."""
     placer = _Placer(flow, spans_of_managers(flow))
-    if placer.managers:
+    if placer.managers and flow.written_jumps.quiet:
         placer.place(block)
     return placer.used
 
@@ -54,23 +54,35 @@ class _Placer:
                 block[index] = self._return(ast.Return(ast.Constant(None))) if self._find("return") else statement
             else:
                 self._within(statement)
-            self.line = max(self.line, *_lines(block[index]))
+                continue
+            self._pass(block[index])
 
     def _within(self, statement: ast.stmt) -> None:
-        blocks, clauses = block_fields(statement.__class__)
-        inner = {field: getattr(statement, field, None) or [] for field in (*blocks, *clauses)}
-        held = {id(each) for parts in inner.values() for each in parts}
-        for child in children(statement):
-            if id(child) not in held:
-                self.line = max(self.line, *_lines(child))
         column, start = self.column, start_of(statement)
         self.column = column if start is None or start.column is None else start.column
+        self._place_parts(statement)
+        self.column = column
+
+    def _place_parts(self, owner: ast.AST) -> None:
+        """Place the returns in a statement, or in a clause of it."""
+        blocks, clauses = block_fields(owner.__class__)
+        inner = {field: getattr(owner, field, None) or [] for field in (*blocks, *clauses)}
+        held = {id(each) for parts in inner.values() for each in parts}
+        self._pass(owner, but=held)
         for field, parts in inner.items():
             if field in blocks:
                 self.place(parts)
             for part in parts if field in clauses else ():
-                self.place(part.body)
-        self.column = column
+                self._place_parts(part)
+
+    def _pass(self, node: ast.AST, but: AbstractSet[int] = frozenset()) -> None:
+        """Note the lines on which ``node`` and its parts start, without those of the ids in ``but``."""
+        todo = [node]
+        for each in todo:  # its parts are appended meanwhile
+            place = place_of(each)
+            if place is not None and place.line is not None:
+                self.line = max(self.line, place.line)
+            todo.extend([child for child in children(each) if id(child) not in but])
 
     def _return(self, statement: ast.Return) -> ast.Return:
         """Return ``statement``, or a copy of it with its own place."""
@@ -113,14 +125,3 @@ def _jumps(statement: ast.Return) -> bool:
 
 def _span_of(statement: ast.Return) -> Optional[Span]:
     return place_of(statement) or (None if statement.value is None else place_of(statement.value))
-
-
-def _lines(node: ast.AST) -> List[int]:
-    """Return the lines on which the parts of ``node`` start, and 0."""
-    found, todo = [0], [node]
-    for each in todo:  # its parts are appended meanwhile
-        place = place_of(each)
-        if place is not None and place.line is not None:
-            found.append(place.line)
-        todo.extend(children(each))
-    return found
