@@ -10,8 +10,8 @@ from typing import List
 import pytest
 from corpus import Specimen, code_of_function, compile_corpus, corpus_files, namespace_of, observe, specimens
 
+from depyf.bytecode.code import COMPREHENSIONS
 from depyf.decompiler import decompile_code
-from depyf.lift.items import COMPREHENSIONS
 from depyf.result import Decompilation, Verdict
 
 ALL = list(specimens())

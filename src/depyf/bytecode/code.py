@@ -34,6 +34,10 @@ EFFECTIVE_FUTURES = {
 """The ``from __future__`` imports that still have an effect, with the flags that they set."""
 
 
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+"""The names of code objects that are part of an expression and are called with the first iterable."""
+
+
 @dataclass(frozen=True, eq=False)
 class PortableCode:
     """A code object of another CPython than the running one, as data: it can be read, and can't be run.

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, List, Optional, Tup
 
 from depyf.asynchronous import synchronous
 from depyf.bytecode.byte_reader import ByteReader
-from depyf.bytecode.code import PortableCode, check_facts
+from depyf.bytecode.code import COMPREHENSIONS, PortableCode, check_facts
 from depyf.bytecode.opcode_table import Version
 
 DEEPEST = 400
@@ -64,13 +64,10 @@ def _with_qualified_names(code: PortableCode, qualname: str, prefix: str) -> Por
         name = prefix + inner.co_name
         if name not in texts and inner.co_name in texts:
             name = inner.co_name
-        plain = is_class or inner.co_name in _COMPREHENSIONS
+        plain = is_class or inner.co_name in COMPREHENSIONS
         return _with_qualified_names(inner, name, f"{name}." if plain else f"{name}.<locals>.")
 
     return replace(code, co_qualname=qualname, co_consts=tuple(map(named, code.co_consts)))
-
-
-_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class _Reader(ByteReader):

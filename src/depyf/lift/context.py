@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Set, Tuple
 
-from depyf.bytecode.code import Code
+from depyf.bytecode.code import COMPREHENSIONS, Code
 from depyf.hints import Hints
-from depyf.lift.items import COMPREHENSIONS, Retry, Value
+from depyf.lift.items import Retry, Value
 from depyf.lift.nodes import Node
 
 

@@ -10,9 +10,6 @@ from depyf.bytecode.code import Code
 from depyf.quick_dataclass import dataclass
 from depyf.quick_enum import Enum
 
-COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
-"""The names of code objects that are part of an expression and are called with the first iterable."""
-
 
 @dataclass(eq=False)
 class Value:

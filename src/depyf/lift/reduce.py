@@ -10,11 +10,11 @@ import ast
 from operator import is_
 from typing import Callable, Dict, List, Optional, Sequence, Set
 
-from depyf.bytecode.code import is_code
+from depyf.bytecode.code import COMPREHENSIONS, is_code
 from depyf.flow.arms import computes_alone, leaves_operand
 from depyf.flow.graph import Block, FlowGraph, For, Jump
 from depyf.lift import build
-from depyf.lift.items import COMPREHENSIONS, Item, Mark, Value
+from depyf.lift.items import Item, Mark, Value
 from depyf.lift.nodes import Condition, Goto, Node, Terminator
 from depyf.lift.not_folded import both_made
 from depyf.normal.ops import Op

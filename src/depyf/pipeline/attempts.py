@@ -9,14 +9,14 @@ from types import CodeType
 from typing import AbstractSet, Dict, List, Optional, Set, Tuple
 
 from depyf.asynchronous import synchronous
-from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.code import COMPREHENSIONS, Code, is_code
 from depyf.bytecode.parsing import parse
 from depyf.flow.body_end import join_ends, returns_inside, without_mark
 from depyf.flow.comprehensions import outline
 from depyf.flow.copies import undo_copies
 from depyf.flow.graph import FlowGraph, build
 from depyf.hints import Hints
-from depyf.lift.items import COMPREHENSIONS, Function
+from depyf.lift.items import Function
 from depyf.lift.lifter import lift
 from depyf.lift.nodes import LiftedGraph
 from depyf.normal.inlined import InlinedCode

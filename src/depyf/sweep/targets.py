@@ -12,11 +12,11 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from depyf.bytecode.code import Code, is_code
+from depyf.bytecode.code import COMPREHENSIONS, Code, is_code
 from depyf.bytecode.instructions import decode
 from depyf.bytecode.opcode_table import running_version
 from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
-from depyf.lift.items import COMPREHENSIONS, GENERIC_PREFIX
+from depyf.lift.items import GENERIC_PREFIX
 from depyf.quick_dataclass import dataclass
 from depyf.regular_files import open_regular
 from depyf.source.definitions.annotations import makes_annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import List, Optional, Sequence, Tuple
 
-from depyf.bytecode.code import Code, check_facts, is_code
+from depyf.bytecode.code import COMPREHENSIONS, Code, check_facts, is_code
 from depyf.lift import build, call_expressions, display_expressions
 from depyf.lift.followed import (
     call_container_method,
@@ -13,7 +13,6 @@ from depyf.lift.followed import (
     take_result_apart,
 )
 from depyf.lift.items import (
-    COMPREHENSIONS,
     DEFAULTS,
     GENERIC_BASE,
     GENERIC_PREFIX,

@@ -10,12 +10,12 @@ import ast
 import inspect
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
-from depyf.bytecode.code import Code, docstring
+from depyf.bytecode.code import COMPREHENSIONS, Code, docstring
 from depyf.bytecode.parsing import parse
 from depyf.bytecode.syntax_trees import Transformer, statement_lists
 from depyf.lazy_pattern import re_compile
 from depyf.lift.build import CellName, Special, constant
-from depyf.lift.items import COMPREHENSIONS, Function
+from depyf.lift.items import Function
 from depyf.lift.nodes import ComprehensionExpression, FunctionExpression, FunctionStatement
 from depyf.lift.places import has_columns, place_of, put
 from depyf.normal.inlined import InlinedCode
