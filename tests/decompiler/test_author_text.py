@@ -1906,6 +1906,25 @@ def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
     assert result.source.strip() == source
 
 
+def test_an_assert_and_a_branch_that_raises_come_back_as_they_were() -> None:
+    """Up to Python 3.8 both look the exception up: only the lines differ."""
+    source = """\
+def f(a, b):
+    assert a
+    if not a:
+        raise AssertionError
+    assert a and not b, 'text'
+    while a:
+        assert a is b, a(b)
+        if a is not b:
+            raise AssertionError('text')
+    return b
+"""
+    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
+    assert answer.verdict.proved, answer.reason
+    assert answer.source == source
+
+
 @pytest.mark.parametrize("constant", ["1", "-1", "-0.5", "1e309", "-1e309", "2j", "1 + 2j", "(1, -2)", "b'b'", "None"])
 @pytest.mark.parametrize("text", ["{} or b()", "a and {} or b()", "a or {} or b()", "{} and b()"])
 def test_a_constant_that_is_an_operand_stays_one(text: str, constant: str) -> None:

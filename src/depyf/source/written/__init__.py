@@ -14,7 +14,7 @@ from depyf.source.inventory import UNKNOWN, Contents, bits_of
 from depyf.source.passes.blocks import Block, rewrite_blocks
 from depyf.source.rewriting import Node
 from depyf.source.written.asserts import (
-    with_constant_asserts,
+    with_looked_up_asserts,
     with_whole_asserts,
     with_written_asserts,
     with_written_zeros,
@@ -57,7 +57,7 @@ def as_written(tree: Node, contents: Contents = UNKNOWN) -> Node:
         if ast.Assert in kinds:
             block = with_written_asserts(block)
         if ast.If in kinds:
-            block = with_constant_asserts(block)
+            block = with_looked_up_asserts(block)
         if ast.Assert in kinds or ast.If in kinds or ast.While in kinds:
             block = with_written_matches(with_written_branches(tests.written(block)))
         return block

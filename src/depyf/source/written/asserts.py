@@ -42,13 +42,17 @@ def _whole(statement: ast.If) -> Optional[ast.stmt]:
     return replaced(inner, test=both(ast.Or(), negate(statement.test), inner.test))
 
 
-def with_constant_asserts(block: Block) -> Block:
-    """Return ``block`` with ``assert`` for ``if not 1: raise AssertionError``, which the compiler would drop: the test
-    of an ``assert`` stays. Up to Python 3.8 both look up the exception."""
-    return [_of_constant(each) if isinstance(each, ast.If) else each for each in block]
+_LOOKS_UP = "AssertionError" in compile("assert a", "", "exec").co_names
+"""Whether an ``assert`` looks up the exception, as ``raise AssertionError`` does: up to Python 3.8."""
 
 
-def _of_constant(statement: ast.If) -> ast.stmt:
+def with_looked_up_asserts(block: Block) -> Block:
+    """Return ``block`` with ``assert`` for ``if not a: raise AssertionError`` where the lines show no second statement,
+    and where ``a`` is a constant: the compiler would drop such an ``if``, while the test of an ``assert`` stays."""
+    return [_looked_up(each) if isinstance(each, ast.If) else each for each in block] if _LOOKS_UP else block
+
+
+def _looked_up(statement: ast.If) -> ast.stmt:
     raised = statement.body[0] if len(statement.body) == 1 and not statement.orelse else None
     if not isinstance(raised, ast.Raise) or raised.exc is None or raised.cause is not None:
         return statement
@@ -57,7 +61,9 @@ def _of_constant(statement: ast.If) -> ast.stmt:
     name = made.func if isinstance(made, ast.Call) and message is not None else made
     if not isinstance(name, ast.Name) or name.id != "AssertionError" or isinstance(message, ast.Starred):
         return statement
-    if not any(map(_is_of_constant, ast.walk(statement.test))):
+    test, raises = first_place(statement.test), first_place(name)
+    is_one = test is not None and raises is not None and raises.line <= test.line
+    if not is_one and not any(map(_is_of_constant, ast.walk(statement.test))):
         return statement
     return ast.Assert(negate(statement.test), message)
 
