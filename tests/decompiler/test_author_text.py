@@ -1918,7 +1918,17 @@ def f(a, b):
         assert a is b, a(b)
         if a is not b:
             raise AssertionError('text')
-    return b
+    try:
+        a()
+    except KeyError:
+        pass
+    else:
+        assert False
+    if a:
+        b()
+    elif b:
+        assert False, 'text'
+    return a
 """
     answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
     assert answer.verdict.proved, answer.reason

@@ -168,7 +168,7 @@ def _statement_of(test: ast.expr) -> Optional[Span]:
 def place_of_assert(statement: ast.Assert) -> Optional[Span]:
     """Return the span of a whole ``assert``; up to 3.11 the raise may have that of a comparison, then ``None``."""
     place = place_of(statement)
-    if place is None or place.column is None or _begins(statement.test, place):
+    if place is None or _begins(statement.test, place):
         return None
     return place
 

@@ -56,8 +56,6 @@ def as_written(tree: Node, contents: Contents = UNKNOWN) -> Node:
         kinds = set(map(type, block))
         if ast.Assert in kinds:
             block = with_written_asserts(block)
-        if ast.If in kinds:
-            block = with_looked_up_asserts(block)
         if ast.Assert in kinds or ast.If in kinds or ast.While in kinds:
             block = with_written_matches(with_written_branches(tests.written(block)))
         return block
@@ -65,7 +63,7 @@ def as_written(tree: Node, contents: Contents = UNKNOWN) -> Node:
     def after(block: Block) -> Block:
         kinds = set(map(type, block))
         if ast.If in kinds:
-            block = with_whole_asserts(block)
+            block = with_looked_up_asserts(with_whole_asserts(block))
         if not _COMPOUND.isdisjoint(kinds):
             block = behind.written(block)
             if not _WITH_ELSE.isdisjoint(map(type, block)):

@@ -61,11 +61,14 @@ def _looked_up(statement: ast.If) -> ast.stmt:
     name = made.func if isinstance(made, ast.Call) and message is not None else made
     if not isinstance(name, ast.Name) or name.id != "AssertionError" or isinstance(message, ast.Starred):
         return statement
+    values = _operands(negate(statement.test))
+    if len(values) > 1 and _is_constant(values[-1]):
+        return ast.If(joined(values[:-1]), [ast.Assert(negate(values[-1]), message)], [])
     test, raises = first_place(statement.test), first_place(name)
     is_one = test is not None and raises is not None and raises.line <= test.line
-    if not is_one and not any(map(_is_of_constant, ast.walk(statement.test))):
-        return statement
-    return ast.Assert(negate(statement.test), message)
+    if is_one or _is_constant(values[-1]) or any(map(_is_of_constant, ast.walk(statement.test))):
+        return ast.Assert(negate(statement.test), message)
+    return statement
 
 
 def _is_of_constant(node: ast.AST) -> bool:
