@@ -247,8 +247,11 @@ def _operation(normal: NormalCode, loop: _Loop) -> Instr:
     return build.changed(op=Op.COMPREHENSION, arg=code, handler=ops[loop.start].handler)
 
 
-def _open_tests(normal: NormalCode, loop: _Loop) -> Tuple[int, ...]:
-    """Return the offsets of the tests that the handlers around the code do not cover, or not that of ``loop``."""
+def _open_tests(normal: NormalCode, loop: _Loop) -> Optional[Tuple[int, ...]]:
+    """Return the offsets of the tests that the handlers around the code do not cover, or not that of ``loop``; ``None``
+    if none is covered."""
+    if normal.open_tests is None:
+        return None
     handler = normal.ops[loop.header].handler
     tests = [at for at in loop.members if normal.ops[at].op is Op.COPY and normal.ops[at + 1].op is Op.BRANCH]
     others = [normal.ops[at + 1].offset for at in tests if normal.ops[at].handler is None and handler is not None]

@@ -64,7 +64,7 @@ def undo_threaded_tests(graph: FlowGraph) -> None:
 
 def _open_tests(graph: FlowGraph) -> Set[int]:
     """Return the offsets of the tests that are left out of the handlers around them; move them into their regions."""
-    found = set(graph.code.open_tests)
+    found = set(graph.code.open_tests or ())
     for block in graph.blocks.values():
         test = _value_test(block)
         if test is not None and len(block.ops) == 1 and _drops_value(graph.blocks[test.fall]):

@@ -8,7 +8,7 @@ a value that is no bool. The normal form would then differ from what the interpr
 from __future__ import annotations
 
 import inspect
-from typing import AbstractSet, Dict, FrozenSet, List, Set, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from depyf.bytecode.code import Code, fast_slots, version_of
 from depyf.bytecode.instructions import Decoded, Instruction
@@ -34,9 +34,9 @@ _FORMATS = (["LOAD_FAST", "LOAD_SMALL_INT"], ["LOAD_FAST_BORROW", "LOAD_SMALL_IN
 _STOP_ITERATION = "STOPITERATION_ERROR"
 
 
-def check_conventions(decoded: Decoded) -> Tuple[int, ...]:
+def check_conventions(decoded: Decoded) -> Optional[Tuple[int, ...]]:
     """Raise ``ValueError`` where ``decoded`` uses an instruction as no compiler of its version would. Return the
-    offsets of the tests that may let a StopIteration out of a generator."""
+    offsets of the tests that may let a StopIteration out of a generator; ``None`` if all operations may."""
     opcodes = decoded.table.opcodes
     names = decoded.names
     if "RETURN_GENERATOR" in opcodes:
@@ -45,7 +45,7 @@ def check_conventions(decoded: Decoded) -> Tuple[int, ...]:
         _check_names_of_functions(decoded)
     if "KW_NAMES" not in names and "END_FOR" not in opcodes and "TO_BOOL" not in opcodes:
         return ()
-    left_out: Tuple[int, ...] = ()
+    left_out: Optional[Tuple[int, ...]] = ()
     targets = frozenset(_targets(decoded))
     if "KW_NAMES" in names:
         _check_keyword_names(decoded, targets)
@@ -184,9 +184,10 @@ def _check_ends_of_loops(decoded: Decoded, targets: FrozenSet[int]) -> None:
             raise ValueError(f"{code.co_name}: the END_FOR is an exception handler at offset {entry.target}")
 
 
-def _check_stop_iteration(decoded: Decoded) -> Tuple[int, ...]:
+def _check_stop_iteration(decoded: Decoded) -> Optional[Tuple[int, ...]]:
     """Check that generators, and only they, are covered by a handler that turns a StopIteration that would leave them
-    into a RuntimeError (3.12 and later). Return the offsets of the tests that the compiler leaves out."""
+    into a RuntimeError (3.12 and later). Return the offsets of the tests that the compiler leaves out; ``None`` for a
+    lambda, which has no such handler."""
     code, table = decoded.code, decoded.table
     if not code.co_flags & _GENERATORS and "CALL_INTRINSIC_1" not in decoded.names:
         return ()
@@ -203,7 +204,7 @@ def _check_stop_iteration(decoded: Decoded) -> Tuple[int, ...]:
             )
         return ()
     if code.co_name == "<lambda>" and not handlers:
-        return ()  # the compiler of 3.15 leaves it out in lambdas
+        return None
     if not code.co_flags & inspect.CO_OPTIMIZED:  # and the compilers of all versions in modules that await
         if handlers:
             raise ValueError(f"{code.co_name}: a module turns a StopIteration into another error")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from depyf.bytecode.code import Code, PortableCode, version_of
 from depyf.bytecode.nesting import qualified_name
@@ -32,7 +32,7 @@ class InlinedCode(PortableCode):
     """
 
     ops: Tuple[Instr, ...] = ()
-    open_tests: Tuple[int, ...] = ()
+    open_tests: Optional[Tuple[int, ...]] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, InlinedCode) or len(self.ops) != len(other.ops):
@@ -49,7 +49,7 @@ def inlined_code(
     variables: Tuple[str, ...],
     cells: Tuple[str, ...],
     ops: Tuple[Instr, ...],
-    open_tests: Tuple[int, ...],
+    open_tests: Optional[Tuple[int, ...]],
 ) -> InlinedCode:
     """Return the code object called ``name`` for ``ops``, which are inlined in ``around``. ``variables`` are its own
     local variables, ``cells`` those of them that functions nested in it use."""

@@ -307,7 +307,8 @@ class NormalCode:
     ``except E as name`` pops the exception before it deletes the name, and the end of the clause after that.
     ``threads_tests``: a test of a value skips the next test of the same value; ``threads_operands``: if it is in an
     operand that the next one tests. ``idle``: the locations of instructions without effect, such as ``pass``.
-    ``open_tests``: the offsets of the branches whose test may let a StopIteration out of a generator (3.14).
+    ``open_tests``: the offsets of the branches whose test may let a StopIteration out of a generator (3.14); ``None``
+    if all operations may, as those of a lambda (3.12).
     """
 
     code: Code
@@ -317,7 +318,7 @@ class NormalCode:
     idle: Tuple[Span, ...] = ()
     threads_tests: bool = False
     threads_operands: bool = False
-    open_tests: Tuple[int, ...] = ()
+    open_tests: Optional[Tuple[int, ...]] = ()
 
     @cached_property
     def kinds(self) -> FrozenSet[Op]:

@@ -297,7 +297,7 @@ class Product:
         handler: at the event if neither has, else at the exits, as the position remembers the operation.
         """
         if left != right and self._doubt is None:
-            self._doubt = f"a StopIteration that a test raises may leave only one of both generators {where(joint)}"
+            self._doubt = f"a StopIteration may leave only one of both generators as it is, {where(joint)}"
 
     # --- where paths meet
 

@@ -49,8 +49,11 @@ class Program:
     @cached_property
     def open_tests(self) -> FrozenSet[int]:
         """The indices of the tests that CPython's own handler around a generator does not cover: a StopIteration which
-        they raise leaves it as it is. The normal form has no such handler: all other operations are covered."""
+        they raise leaves it as it is. The normal form has no such handler: all other operations are covered. In a
+        lambda that is a generator, none is."""
         offsets = self.normal.open_tests
+        if offsets is None:
+            return frozenset(range(len(self.ops)))
         tests = [index for index, instr in enumerate(self.ops) if instr.op is Op.BRANCH] if offsets else []
         return frozenset([index for index in tests if self.ops[index].offset in offsets])
 

@@ -19,7 +19,7 @@ _HOLDERS = (Maybe, Ref)
 """The classes of values that keep others alive."""
 
 GONE, GONE_FROM_TEST = -1, -2
-"""The positions of a side that an exception has left, the second if one of ``Program.open_tests`` raised it."""
+"""The positions of a side that an exception has left, the second if one of ``Program.open_tests`` raised it last."""
 
 
 FreshKind = Literal["list", "tuple", "map", "set", "slice", "function", "method", "cell"]
