@@ -90,25 +90,27 @@ def _was_here(side: Side, known: AbstractSet[Ref], seen: Set[Tuple[object, ...]]
     else it is referred to, and for the facts about it. The first two are in the state. There are facts about ``known``
     objects alone, which are in the state as themselves: no fact is added without a stop.
     """
-    made: Dict[Ref, int] = {}
+    numbers: Dict[Ref, int] = {}
+    made: List[Ref] = []
+
+    def name(value: Value) -> object:
+        if not isinstance(value, Ref) or value in known:
+            return value
+        if value not in numbers:
+            numbers[value] = len(made)
+            made.append(value)
+        return numbers[value]
 
     def names(values: Iterable[Value]) -> Tuple[object, ...]:
-        return tuple(
-            [
-                made.setdefault(each, len(made)) if isinstance(each, Ref) and each not in known else each
-                for each in values
-            ]
-        )
+        return tuple([name(each) for each in values])
 
     state: List[object] = [side.position, side.handled, names(side.stack), *side.locals, names(side.locals.values())]
     for ref, fresh in side.heap.items():
         if ref in known:
             state.append((ref, fresh.kind, fresh.detail, names(fresh.items)))
-    named = 0
-    while named < len(made):
-        fresh = side.heap[list(made)[named]]
+    for ref in made:  # those that its items are come behind it meanwhile
+        fresh = side.heap[ref]
         state.append((fresh.kind, fresh.detail, names(fresh.items)))
-        named += 1
     if tuple(state) in seen:
         return True
     seen.add(tuple(state))
