@@ -90,7 +90,7 @@ def _as_parsed(constant: ast.Constant) -> ast.expr:
     if isinstance(value, tuple):
         return ast.Tuple([constant] * bool(value), ast.Load())
     if isinstance(value, (int, float, complex)):
-        return parse(repr(value).replace("inf", "1e309"), mode="eval").body
+        return parse(repr(value).replace("inf", "1e309").replace("nan", "(1e309 - 1e309)"), mode="eval").body
     return constant
 
 

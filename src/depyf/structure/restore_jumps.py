@@ -183,8 +183,7 @@ class _Restorer:
         elif span.line < self._first(body[0]) or (span.line == self._first(body[0]) and _is_before(span, body[0])):
             if not orelse:
                 self._turn(block, index, branch, span, kind, tail=tail)
-        elif tail and not orelse and kind is not Written.PASS and self._behind_else(branch, span):
-            begin = self._behind_else(branch, span)
+        elif tail and not orelse and kind is not Written.PASS and (begin := self._behind_else(branch, span)):
             branch.orelse = [self._jump(span, kind)]
             self.lines[id(branch)] = self._first(branch), span.line
             self._replace(block, len(block), len(block), body[begin:])

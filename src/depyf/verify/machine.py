@@ -64,7 +64,7 @@ class Machine:
         known = frozenset(side.heap)
         while True:
             position = side.position
-            if position < 0:  # an exception has left it
+            if position < 0:  # as side.has_left, in the inner loop
                 return Exit("raise", side.leaving)
             instr = ops[position]
             self.steps += 1

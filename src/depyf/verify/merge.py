@@ -99,7 +99,7 @@ class _Parts:
         side.handled = self.handled
         side.hold(self.handled)
         side.leaving = self.leaving
-        if side.position < 0:  # an exception has left it
+        if side.has_left:
             side.hold(self.leaving)
         return side
 

@@ -17,7 +17,7 @@ def offsets_of(joint: Joint) -> OffsetPair:
 
 
 def _offset(side: Side) -> int:
-    return -1 if side.position < 0 else side.program.ops[side.position].offset
+    return -1 if side.has_left else side.program.ops[side.position].offset
 
 
 def where(joint: Joint) -> str:

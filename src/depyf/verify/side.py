@@ -246,6 +246,11 @@ class Side:
             self.pop()
 
     @property
+    def has_left(self) -> bool:
+        """Whether an exception has left the function."""
+        return self.position < 0
+
+    @property
     def outside(self) -> int:
         """The position that an exception which the current operation raises, and nothing handles, leads to."""
         return GONE_FROM_TEST if self.position in self.program.open_tests else GONE
