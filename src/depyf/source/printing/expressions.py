@@ -243,10 +243,17 @@ class Expressions:
             if cls is ast.Attribute:
                 parts += (".", each.attr)
             elif cls is ast.Call:
-                parts += ("(", self.items([*each.args, *each.keywords] if each.keywords else each.args), ")")
+                parts.append(self.called_with(each))
             else:
                 parts += ("[", self._place(each.slice), "]")
         return "".join(parts)
+
+    def called_with(self, call: ast.Call) -> str:
+        """Return the arguments of ``call`` in parentheses; a generator expression that is the only one has them."""
+        arguments = [*call.args, *call.keywords] if call.keywords else call.args
+        if len(arguments) == 1 and arguments[0].__class__ is ast.GeneratorExp:
+            return self.text(arguments[0])
+        return f"({self.items(arguments)})"
 
     _Attribute = _postfix
     _Call = _postfix
