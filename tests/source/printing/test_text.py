@@ -174,6 +174,17 @@ def docstring_of(value: str) -> str:
     return found
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["f(f'''\n{a}\n''')", "[f'''\n{a!r:>{b}}\n{{}}''' for a in b]", "f'''{a[b]}\n'''.strip()"],
+)
+def test_an_f_string_with_line_breaks_in_an_f_string(field: str) -> None:
+    """Before 3.12 there is no escape sequence in it: the line breaks themselves are."""
+    code = compile(f'f"""\n{{{field}}}\n"""', "<program>", "eval", dont_inherit=True)
+    answer = decompile_code(code)
+    assert answer.verdict.proved, answer.reason
+
+
 @pytest.mark.parametrize("end", ["", "\n        "])
 @pytest.mark.parametrize("text", ["One.", "One.\n\n        Two:\n          three", "One\n\n          two."])
 def test_a_docstring_comes_back_with_its_indentation(text: str, end: str) -> None:
@@ -206,6 +217,8 @@ def test_blank_lines_stand_around_definitions_only() -> None:
         ("a and (not b) and (c < d) or (e is None)", "a and not b and c < d or e is None"),
         ("a and (b or not c)", "a and (b or not c)"),
         ("(a or b) and c", "(a or b) and c"),
+        ("f((a for a in b))", "f(a for a in b)"),
+        ("f((a for a in b), c)(d=(a for a in b))", "f((a for a in b), c)(d=(a for a in b))"),
         ("(a and not b).c", "(a and not b).c"),
         ("not (a and b)", "not (a and b)"),
         ("a, b = b, (c, d)", "a, b = b, (c, d)"),

@@ -67,7 +67,8 @@ class _NoBackslashes(Rewriter):
         return written if isinstance(written, ast.Constant) else self.rewrite_children(written)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        return verbatim(self._writer.text(node))
+        text = self._writer.text(node)
+        return verbatim((FormattedStrings(self._writer).raw(node) if "\\" in text else None) or text)
 
 
 def _raw_literal(value: object) -> Optional[str]:
@@ -103,6 +104,15 @@ class FormattedStrings:
         if quote is not None or _HOLDS_ANYTHING:
             return _quoted(quote or _QUOTES[0], pieces)
         return "(" + " ".join(_quoted(_quote_for(piece), [piece]) for piece in pieces) + ")"
+
+    def raw(self, node: ast.JoinedStr) -> Optional[str]:
+        """Return the text of an f-string without escape sequences; ``None`` if there is none."""
+        pieces = [self._piece(value) for value in node.values]
+        inner = "".join(
+            text.replace("{", "{{").replace("}", "}}") if field is None else field for text, field in pieces
+        )
+        literal = _raw_literal(inner)
+        return literal and f"f{literal}"
 
     def template(self, node: Any) -> str:
         """Return the text of a t-string."""
