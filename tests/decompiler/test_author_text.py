@@ -1930,9 +1930,16 @@ def f(a, b):
         assert False, 'text'
     return a
 """
-    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True))
+    answer = decompile_code(compile(source, "<program>", "exec", dont_inherit=True, optimize=0))
     assert answer.verdict.proved, answer.reason
     assert answer.source == source
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_an_operand_that_repr_refuses_comes_back(sign: str) -> None:
+    number = hex(1 << 20_000)
+    answer = decompile_code(compile(f"def f(a, b):\n    return a or {sign}{number} or b()", "<program>", "exec"))
+    assert answer.verdict.proved, answer.reason
 
 
 @pytest.mark.parametrize("constant", ["1", "-1", "-0.5", "1e309", "-1e309", "2j", "1 + 2j", "(1, -2)", "b'b'", "None"])

@@ -89,7 +89,9 @@ def _as_parsed(constant: ast.Constant) -> ast.expr:
     value: object = constant.value
     if isinstance(value, tuple):
         return ast.Tuple([constant] * bool(value), ast.Load())
-    if isinstance(value, (int, float, complex)):
+    if isinstance(value, int):  # repr refuses long ones
+        return ast.UnaryOp(ast.USub(), ast.Constant(-value)) if value < 0 else constant
+    if isinstance(value, (float, complex)):
         return parse(repr(value).replace("inf", "1e309").replace("nan", "(1e309 - 1e309)"), mode="eval").body
     return constant
 

@@ -42,7 +42,7 @@ def _whole(statement: ast.If) -> Optional[ast.stmt]:
     return replaced(inner, test=both(ast.Or(), negate(statement.test), inner.test))
 
 
-_LOOKS_UP = "AssertionError" in compile("assert a", "", "exec").co_names
+_LOOKS_UP = "AssertionError" in compile("assert a", "", "exec", dont_inherit=True, optimize=0).co_names
 """Whether an ``assert`` looks up the exception, as ``raise AssertionError`` does: up to Python 3.8."""
 
 
