@@ -153,7 +153,7 @@ class Reducer:
 
     def _operand(self, test: ast.expr) -> ast.expr:
         """Return a condition as an operand of a value, in which ``not`` before ``and`` or ``or`` would test a value."""
-        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+        negated = build.is_not(test)
         inner = test.operand if negated else test  # type: ignore[attr-defined]
         if type(inner) is not ast.BoolOp or id(inner) not in self.by_jumps:
             return build.tested_twice(test) if isinstance(inner, build.TestedByNot) and not negated else test

@@ -37,7 +37,7 @@ def indented(text: str, indent: str) -> str:
     itself elsewhere."""
     _, *lines = text.split("\n")
     blank = [not line.strip(" ") for line in lines]
-    if not _INDENTATION_IS_REMOVED or all(blank) or any(line for line in compress(lines, blank)):
+    if not _INDENTATION_IS_REMOVED or all(blank) or any(compress(lines, blank)):
         return text
     if all(line.startswith(" ") for line in lines if line):
         return text  # it has its own
