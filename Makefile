@@ -1,8 +1,9 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
 # make docs    the documentation as a site, in build/site, with links and anchors checked
+# make test-decompiler   the tests of the decompiler alone, on 3.11
 # make quick   what to run while you work: the tests that take little time, of every part; under two minutes on two cores
-# make pythons the second of these (tools/check/check_pythons.sh [--quick] [VERSION...] has choices)
+# make pythons the second of these (tools/check/check_pythons.sh [--quick | --all] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
 # make matrix  the torch tests on every pair of a Python and a PyTorch (PAIRS='3.12+2.9.1 ...' for less)
@@ -29,9 +30,9 @@ WHAT ?= --stdlib
 PYTEST_ARGS ?= -n 2
 DUMP := demo_dump
 # What `make quick` leaves out beside slow tests: many programs, whole runs, other processes, a browser.
-NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.py test_package.py verify/test_mutants.py verify/test_whole_modules.py verify/test_mutated_decompilations.py \
+NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.py test_package.py decompiler/verify/test_mutants.py decompiler/verify/test_whole_modules.py decompiler/verify/test_mutated_decompilations.py \
 	decompiler/test_random_programs.py decompiler/test_stdlib_runs.py decompiler/test_combinations.py decompiler/test_growth.py \
-	structure/test_random_flow.py source/test_round_trip.py \
+	decompiler/structure/test_random_flow.py decompiler/source/test_round_trip.py \
 	$(patsubst %,dynamo/test_%.py,same_results stepping pair editors notebooks notebook_summary reproducible processes \
 	interrupted faults failures breaking_frames shown_of_itself other_tools messages cost pdb_while_tracing work public_names) \
 	$(patsubst %,dynamo/questions/test_%.py,expect extract compare watch trace find_nonfinite find_nonfinite_elsewhere \
@@ -41,7 +42,7 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.p
 	report/read/test_log_memory.py report/read/test_side_by_side.py report/render/test_page_in_browser.py report/render/test_page_statements.py report/render/test_page_accessibility.py \
 	report/render/test_page_look.py report/render/test_page_folding.py report/render/test_page_repetition.py)
 
-.PHONY: help demo docs test quick lint types pythons sweep others random peers mutants matrix bench cost clean
+.PHONY: help demo docs test test-decompiler quick lint types pythons sweep others random peers mutants matrix bench cost clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -76,11 +77,14 @@ docs: $(VENV)/.depyf-docs
 
 demo: $(VENV)/.depyf-torch
 	@rm -rf $(DUMP)
-	@$(PY) examples/branch.py $(DUMP)
+	@$(PY) -m depyf run -q -o $(DUMP) examples/branch.py
 	@$(PY) examples/show_dump.py $(DUMP) mean_or_flip
 
 test: lint types pythons
 	@$(PY) -m pytest $(PYTEST_ARGS)
+
+test-decompiler: $(VENV)/.depyf-dev
+	@$(PY) -m pytest $(PYTEST_ARGS) -q tests/decompiler tests/base
 
 quick: lint
 	@$(PY) -m pytest $(PYTEST_ARGS) -q -m "not slow and not inductor" $(NOT_QUICK)

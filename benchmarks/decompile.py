@@ -19,8 +19,7 @@ import types
 from pathlib import Path
 from typing import Callable, Iterator, List
 
-from depyf.decompiler import decompile_code
-from depyf.sweep.targets import size
+from depyf.decompiler import decompile_code, instruction_count
 
 SIZES = (100, 1_000, 10_000, 50_000)
 MODULES = "textwrap,heapq,shlex,json.decoder,string,fractions,calendar,argparse,csv,configparser,dataclasses,inspect"
@@ -65,7 +64,7 @@ def function_of(instructions: int, pattern: str) -> types.CodeType:
         module = compile(f"def f(a, b, c, d, f):\n{body}    return a, b, c, d\n", "<benchmark>", "exec")
         return next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
 
-    ten, twenty = size(made(10)), size(made(20))
+    ten, twenty = instruction_count(made(10)), instruction_count(made(20))
     return made(max(1, round((instructions - (2 * ten - twenty)) / ((twenty - ten) / 10))))
 
 
@@ -90,7 +89,7 @@ def growth(repeats: int) -> Iterator[str]:
             # A single run of a small function is too short to measure.
             runs = repeats if instructions >= 10_000 else repeats * 10
             seconds = best_of(runs, lambda code=code: decompile_code(code))  # type: ignore[misc]
-            rows.append((instructions, size(code), seconds, answer.verdict.value))
+            rows.append((instructions, instruction_count(code), seconds, answer.verdict.value))
         reference = next(seconds / count for wanted, count, seconds, _verdict in rows if wanted == REFERENCE)
         for _wanted, count, seconds, verdict in rows:
             ratio = seconds / count / reference
@@ -112,7 +111,8 @@ def against_the_parser(modules: List[str], repeats: int) -> Iterator[str]:
         theirs = best_of(repeats, lambda source=source: ast.unparse(ast.parse(source)))  # type: ignore[misc]
         totals[0] += ours
         totals[1] += theirs
-        yield f"{name:<14}{size(code):>14,}{ours:>18.3f} s{theirs:>15.3f} s{ours / theirs:>8.1f}  {verdict}"
+        instructions = instruction_count(code)
+        yield f"{name:<14}{instructions:>14,}{ours:>18.3f} s{theirs:>15.3f} s{ours / theirs:>8.1f}  {verdict}"
     yield f"{'all':<14}{'':>14}{totals[0]:>18.3f} s{totals[1]:>15.3f} s{totals[0] / totals[1]:>8.1f}"
 
 

@@ -37,8 +37,9 @@ from typing import Counter as Counts
 
 from decompile import BRANCHY, STRAIGHT, function_of
 
-from depyf.sweep.targets import find_files, size
-from depyf.verify import Finding, compare
+from depyf.decompiler import instruction_count
+from depyf.decompiler.verify import Finding, compare
+from depyf.sweep.targets import find_files
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "peers"
@@ -217,7 +218,7 @@ def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, ca
     """Return a row for each decompiler, printed as soon as it is known."""
     codes = list(functions(modules))
     originals = [function_of_module(code) for _, code in codes]
-    instructions = sum(size(code) for code in originals if code is not None)
+    instructions = sum(instruction_count(code) for code in originals if code is not None)
     print(f"CPython {platform.python_version()}: {len(codes)} functions and methods, {instructions:,} instructions")
     print(
         f"{'':<22}{'right':>8}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES) + f"{'ms each':>10}{'us/instr':>10}"

@@ -37,11 +37,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from shape_sources import SHAPES, Shape
 
 import depyf
-import depyf.bytecode.lines
-from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.source.deep_stack import _in_deep_thread, with_deep_stack
-from depyf.sweep.targets import size
+import depyf.decompiler.bytecode.lines
+from depyf.decompiler import decompile_code, instruction_count
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.source.deep_stack import _in_deep_thread, with_deep_stack
 
 SIZES = "1000,4000,16000"
 REFERENCE = 1_000
@@ -49,7 +48,7 @@ MOST = 1.5
 SHORT = 0.2
 """Seconds. Shorter runs are measured several times."""
 PACKAGE = str(Path(depyf.__file__).parent)
-LINE_TABLES = depyf.bytecode.lines.__file__
+LINE_TABLES = depyf.decompiler.bytecode.lines.__file__
 """Not counted: larger columns are longer numbers, so that one long line has more bytes for each instruction."""
 
 
@@ -82,7 +81,7 @@ def code_of(shape: Shape, copies: int) -> types.CodeType:
 
 def weight(shape: Shape, code: types.CodeType) -> int:
     """Return the number of instructions of ``code``; each element of a folded constant counts."""
-    return size(code) + sum(map(elements, code.co_consts)) if shape.folded else size(code)
+    return instruction_count(code) + sum(map(elements, code.co_consts)) if shape.folded else instruction_count(code)
 
 
 def elements(constant: object) -> int:
@@ -172,7 +171,7 @@ Cost = Callable[[types.CodeType, float], Tuple[float, str]]
 def reference(cost: Cost) -> float:
     """Return the cost of an instruction in straight-line code."""
     _copies, code = of_size(SHAPES[0], REFERENCE)
-    return cost(code, 60)[0] / size(code)
+    return cost(code, 60)[0] / instruction_count(code)
 
 
 def rows_of(shape: Shape, sizes: List[int], limit: float, cost: Cost, unit: float) -> Iterator[Row]:

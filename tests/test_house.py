@@ -20,6 +20,8 @@ BOUNDS: Dict[str, int] = {
     "any": 231,
     "functions": 0,
     "files": 0,
+    "crumbs": 0,
+    "helpers": 253,
     "private": 2,
 }
 
@@ -27,6 +29,8 @@ INSTEAD: Dict[str, str] = {
     "any": "the type, imported if TYPE_CHECKING, or object",
     "functions": "functions with a name for each step",
     "files": "a module for each idea",
+    "crumbs": "its code in the module that uses it, or the reason in its docstring, after 'A module of its own'",
+    "helpers": "its lines where it is called",
     "private": "an entry in dynamo/hooks/",
 }
 
@@ -67,6 +71,9 @@ def test_every_count_but_the_lines_has_a_bound() -> None:
         ("any", "x: typing.Any\nclass A:\n    y: Dict[str, Any]\nAlias = Mapping[str, Any]", 3),
         ("any", "def f(x: object, many: str = 'Any'): ...\nAny = 1", 0),
         ("functions", "def f():\n" + "    x = 1\n" * 49 + "def g():\n" + "    x = 1\n" * 50, 1),
+        ("helpers", "def _f():\n    'x'\n    y = 1\n    return y\ndef g(): return _f()", 1),
+        ("helpers", "def _f():\n    y = 1\n    z = 2\n    return y\ndef g(): return _f()", 0),
+        ("helpers", "def _f(): return 1\ndef f(): return 1\n@a\ndef _h(): return 1\ng = _f() + _f(), f(), _h()", 0),
         ("private", "import torch._dynamo\nfrom torch.fx import _pytree\ntorch._C._x.y\nname = 'torch._inductor'", 4),
         ("private", "import torch.fx\ntorch.nn.Module.__call__\n_x = 'text of torch._dynamo'\n'torch._x'", 0),
     ],
@@ -76,10 +83,23 @@ def test_what_is_counted(kind: str, source: str, count: int) -> None:
     assert len(list(find(ast.parse(source)))) == count
 
 
+def test_what_is_a_crumb() -> None:
+    long = "x = 1\n" * 80
+    modules = {
+        "a/long.py": long,
+        "a/once.py": "x = 1",
+        "a/twice.py": "from a import once",
+        "a/never.py": "from a import twice",
+        "a/why.py": "'A module of its own: a table.'\nfrom a.twice import once",
+        "a/__init__.py": "",
+    }
+    assert [path for path, _ in HOUSE.crumbs(modules)] == ["a/once.py", "a/never.py"]
+
+
 KINDS: Dict[str, Tuple[str, ...]] = {
-    "lift/items.py:Mark": ("lift", "structure"),
-    "structure/dispatch_contexts.py:Kind": ("structure",),
-    "flow/graph.py:Test": ("flow", "lift", "structure"),
+    "decompiler/lift/items.py:Mark": ("decompiler/lift", "decompiler/structure"),
+    "decompiler/structure/dispatch/contexts.py:Kind": ("decompiler/structure",),
+    "decompiler/flow/graph.py:Test": ("decompiler/flow", "decompiler/lift", "decompiler/structure"),
 }
 """Enumerations, and the packages that use them: nothing there compares ``.kind`` or ``.test`` with their values."""
 
@@ -110,10 +130,11 @@ def test_kinds_are_compared_as_members_of_their_enumeration(kind: str) -> None:
     source = ROOT / "src" / "depyf"
     values = values_of(source / file, name)
     assert values
+    paths = [path for package in KINDS[kind] for path in sorted((source / package).rglob("*.py"))]
+    assert len(paths) > 10
     found = [
         f"{path.relative_to(source)}:{line}: {text}"
-        for package in KINDS[kind]
-        for path in sorted((source / package).rglob("*.py"))
+        for path in paths
         for text, line in compared_texts(ast.parse(path.read_text()))
         if text in values
     ]

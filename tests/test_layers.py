@@ -16,50 +16,35 @@ PACKAGE = TESTS.parent / "src" / "depyf"
 LAYERS: List[Tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
-    ("sweep", "running"),
+    ("running",),
     ("integrations",),
-    ("__init__", "explain", "optimization", "utils"),  # the drop-in surface: names that users already import
+    # The names that users and other projects already import.
+    ("__init__", "explain", "optimization", "utils", "result", "hints", "errors"),
     ("dynamo",),
     ("report",),
     ("answers",),  # of the public questions
     ("diagnosis",),
     ("torch_trace",),
+    ("sweep",),
     ("decompiler",),
-    ("pipeline",),
-    ("result",),
-    ("dynamo_code",),
-    ("verify",),
-    ("source",),
-    ("structure",),
-    ("lift",),
-    ("flow",),
-    ("normal",),
-    ("bytecode",),
-    (
-        "errors",
-        "file_names",
-        "hints",
-        "launches",
-        "own_bugs",
-        "own_package",
-        "regular_files",
-        "stored_text",
-        "user_code",
-        "visible",
-        "without_warnings",
-    ),
-    ("messages",),
-    ("asynchronous", "lazy_pattern", "quick_dataclass", "quick_enum"),
+    ("base",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# The rooms of the larger packages, from top to bottom. "" stands for the modules that are in none of them: a package
-# without "" has all its modules in rooms.
+# The rooms of the larger packages, from top to bottom: folders, and modules beside them. "" stands for the modules that
+# are in none of them: a package without "" has all its modules in rooms.
 ROOMS: Dict[str, Tuple[str, ...]] = {
+    "decompiler": (
+        "syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "verify", "source", "structure", "lift",
+        "flow", "normal", "bytecode", "hints", "errors",
+    ),
+    "decompiler.source": ("definitions", "author_form", "passes", "compiling", "printing", ""),
     "dynamo": ("questions", "scripts", "observe", "dump", "capture", "store", "entries", "guards", "hooks"),
     "report": ("render", "read", "diff", "analysis", "model"),
-    "source": ("definitions", "written", "passes", "compiling", "printing", ""),
-}
+}  # fmt: skip
+
+DOORS = ("depyf.decompiler", "depyf.decompiler.syntax")
+"""What the rest of depyf may import of the decompiler: no module behind them."""
 
 # What handles guards and graph breaks has them as typed values; their text is read by patterns in these modules alone.
 WITHOUT_PATTERNS = ("depyf.diagnosis.", "depyf.dynamo.guards.")
@@ -76,25 +61,36 @@ PATTERNS_IN = tuple(
     )
 )
 
-# Rooms without tests of their own level: tests/decompiler/test_author_text.py tests source/written/ from bytecode.
-WITHOUT_TESTS: Dict[str, Set[str]] = {"source": {"written"}}
+# Rooms without a folder of tests: single modules and pipeline/ are tested in tests/decompiler/ itself, and
+# source/author_form/ from bytecode, by tests/decompiler/test_author_text.py.
+WITHOUT_TESTS: Dict[str, Set[str]] = {
+    "decompiler": {"syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "hints", "errors"},
+    "decompiler.source": {"author_form"},
+}
 
-VERSION_CHECKS_IN = ("bytecode", "normal")
+VERSION_CHECKS_IN = ("depyf.decompiler.bytecode", "depyf.decompiler.normal")
 TORCH_IN = ("dynamo",)
 
 
 def part_of(module: str) -> str:
-    """``depyf.normal.cp311`` -> ``normal``; the package itself -> ``__init__``."""
+    """``depyf.decompiler.normal.cp311`` -> ``normal``; the package itself -> ``__init__``."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def room_of(module: str) -> Optional[str]:
-    """The room of a module within its package: ``depyf.dynamo.hooks.torch_names`` -> ``hooks``; None without rooms."""
-    parts = module.split(".")
-    if len(parts) < 3 or parts[1] not in ROOMS:
-        return None
-    return parts[2] if parts[2] in ROOMS[parts[1]] else ""
+def rooms_of(module: str) -> Dict[str, str]:
+    """The room of a module in each package that has rooms: ``depyf.dynamo.hooks.locks`` -> ``{"dynamo": "hooks"}``."""
+    found = {}
+    for package, rooms in ROOMS.items():
+        if module.startswith(f"depyf.{package}."):
+            room = module[len(f"depyf.{package}.") :].split(".")[0]
+            found[package] = room if room in rooms else ""
+    return found
+
+
+def is_behind_a_door(name: str, module: str) -> bool:
+    """Whether ``name`` is inside the decompiler, and the module that imports it is not and should use a door."""
+    return name.startswith("depyf.decompiler.") and name not in DOORS and part_of(module) != "decompiler"
 
 
 def dotted(node: ast.AST) -> str:
@@ -113,10 +109,9 @@ def imported_modules(tree: ast.Module, module: str, is_package: bool) -> Iterato
         elif isinstance(node, ast.ImportFrom):
             origin = absolute(node.module, node.level, module, is_package)
             for alias in node.names:
-                # ``from depyf import normal`` names a layer by the alias, and not by the module; so do rooms.
-                parts = origin.split(".")
+                # ``from depyf import dynamo`` names a layer by the alias, and not by the module; so do rooms.
                 is_place = origin == "depyf" and alias.name in RANK
-                is_place |= len(parts) == 2 and alias.name in ROOMS.get(parts[1], ())
+                is_place |= alias.name in ROOMS.get(origin[len("depyf.") :], ())
                 yield node.lineno, f"{origin}.{alias.name}" if is_place else origin
         elif isinstance(node, ast.Call) and dotted(node.func).endswith(("import_module", "__import__")):
             for argument in node.args[:1]:
@@ -150,18 +145,15 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
     found = []
     if here not in RANK:
         found.append(f"{module}: stands in no layer; give it a place in LAYERS")
-    room = room_of(module)
-    if room is not None and room not in ROOMS[here]:
-        found.append(f"{module}: stands in no room; put it into one of {', '.join(ROOMS[here])}")
-        room = None
+    own_rooms = rooms_of(module)
+    for package, room in list(own_rooms.items()):
+        if room not in ROOMS[package]:
+            found.append(f"{module}: stands in no room; put it into one of {', '.join(ROOMS[package])}")
+            del own_rooms[package]
     for line, name in imported_modules(tree, module, is_package):
         if name.split(".")[0] in ("torch", "torchvision", "triton") and here not in TORCH_IN:
             found.append(f"{module}:{line} imports {name}")
-        if (
-            (name == "re" or name.startswith("depyf.lazy_pattern"))
-            and module.startswith(WITHOUT_PATTERNS)
-            and module not in PATTERNS_IN
-        ):
+        if name == "re" and module.startswith(WITHOUT_PATTERNS) and module not in PATTERNS_IN:
             found.append(f"{module}:{line} reads text by patterns; that is for {', '.join(PATTERNS_IN)}")
         if name.split(".")[0] != "depyf":
             continue
@@ -170,10 +162,14 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
             continue
         if RANK[there] < RANK.get(here, 0):
             found.append(f"{module}:{line} imports {name}, which stands above it")
-        other = room_of(name) if there == here else None
-        if room is not None and other in ROOMS.get(here, ()) and ROOMS[here].index(other) < ROOMS[here].index(room):
-            found.append(f"{module}:{line} imports {name}, which stands in a room above it")
-    if here not in VERSION_CHECKS_IN:
+        if is_behind_a_door(name, module):
+            found.append(f"{module}:{line} imports {name}; the doors of the decompiler are {' and '.join(DOORS)}")
+        others = rooms_of(name)
+        for package, room in own_rooms.items():
+            order = ROOMS[package]
+            if others.get(package, room) in order and order.index(others.get(package, room)) < order.index(room):
+                found.append(f"{module}:{line} imports {name}, which stands in a room above it")
+    if not module.startswith(VERSION_CHECKS_IN):
         found.extend(f"{module}:{line} checks {what}" for line, what in version_checks(tree))
     return found
 
@@ -193,27 +189,33 @@ def test_a_file_keeps_to_its_layer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("depyf.bytecode.instructions", "from depyf.normal.ops import Op"),
-        ("depyf.bytecode.instructions", "from depyf import normal"),
-        ("depyf.bytecode.instructions", "from ..normal import ops"),
-        ("depyf.flow.graph", "def f():\n    import depyf.structure.loops"),
-        ("depyf.lift.stack", "import importlib\nimportlib.import_module('depyf.structure')"),
+        ("depyf.decompiler.bytecode.instructions", "from depyf.decompiler.normal.ops import Op"),
+        ("depyf.decompiler.bytecode.instructions", "from depyf.decompiler import normal"),
+        ("depyf.decompiler.bytecode.instructions", "from ..normal import ops"),
+        ("depyf.decompiler.flow.graph", "def f():\n    import depyf.decompiler.structure.loops"),
+        ("depyf.decompiler.lift.stack", "import importlib\nimportlib.import_module('depyf.decompiler.structure')"),
         ("depyf.decompiler", "from depyf.dynamo.capture.session import Session"),
-        ("depyf.normal.ops", "import depyf.cli"),
-        ("depyf.lift.context", "from depyf.result import Verdict"),
-        ("depyf.verify.prove", "import torch"),
+        ("depyf.decompiler.normal.ops", "import depyf.cli"),
+        ("depyf.decompiler.lift.context", "from depyf.decompiler.result import Verdict"),
+        ("depyf.decompiler.verify.prove", "import torch"),
         ("depyf.cli", "from torch._dynamo import config"),
         ("depyf.report.render.page", "import sys\nif sys.version_info >= (3, 12):\n    pass"),
-        ("depyf.structure.loops", "from sys import version_info"),
-        ("depyf.source.names", "import dis\nnumber = dis.opmap['CALL']"),
+        ("depyf.decompiler.structure.loops", "from sys import version_info"),
+        ("depyf.decompiler.source.names", "import dis\nnumber = dis.opmap['CALL']"),
         ("depyf.dynamo.guards.failing", "import re"),
         ("depyf.diagnosis.guard_explanations", "from re import compile"),
         ("depyf.novelty", "x = 1"),
+        ("depyf.decompiler.novelty", "x = 1"),
+        ("depyf.decompiler.hints", "from depyf.base import messages\nfrom depyf import torch_trace"),
+        ("depyf.base.messages", "from depyf.decompiler import DecompilationError"),
+        ("depyf.dynamo.dump.manifest", "from depyf.decompiler.verify.compare import compare"),
+        ("depyf.report.model.run", "from depyf.decompiler import bytecode"),
+        ("depyf.sweep.targets", "def f():\n    import depyf.decompiler.bytecode.pyc"),
         ("depyf.dynamo.novelty", "x = 1"),
         ("depyf.dynamo.hooks.torch_names", "from depyf.dynamo.capture.session import Session"),
         ("depyf.dynamo.guards.tree", "from depyf.dynamo import entries"),
         ("depyf.report.model.run", "def f():\n    from depyf.report.render.page import page"),
-        ("depyf.source.names", "from depyf.source.printing.literals import literal"),
+        ("depyf.decompiler.source.names", "from depyf.decompiler.source.printing.literals import literal"),
     ],
 )
 def test_a_planted_violation_is_found(module: str, source: str) -> None:
@@ -223,12 +225,19 @@ def test_a_planted_violation_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("depyf.structure.loops", "from depyf.flow.graph import Graph\nfrom depyf.normal.ops import Op"),
-        ("depyf.flow.graph", "from . import dominators\nfrom depyf.errors import DecompilationError"),
-        ("depyf.dynamo.dump.active_sessions", "import torch\nfrom depyf.decompiler import decompile_code"),
-        ("depyf.bytecode.opcode_table", "import sys\nversion = sys.version_info"),
-        ("depyf.result", "def f():\n    from depyf.source.compiling.to_code import compile_like"),
+        (
+            "depyf.decompiler.structure.loops",
+            "from depyf.decompiler.flow.graph import Graph\nfrom depyf.decompiler.normal.ops import Op",
+        ),
+        (
+            "depyf.decompiler.flow.graph",
+            "from . import dominators\nfrom depyf.decompiler.errors import DecompilationError",
+        ),
+        ("depyf.dynamo.capture.hub", "import torch\nfrom depyf.decompiler import decompile_code"),
+        ("depyf.decompiler.bytecode.opcode_table", "import sys\nversion = sys.version_info"),
+        ("depyf.decompiler.result", "def f():\n    from depyf.decompiler.source.compiling.to_code import compile_like"),
         ("depyf.optimization", "from depyf.dynamo.dispatch import Dispatcher"),
+        ("depyf.report.model.run", "from depyf.decompiler.syntax import parse\nfrom depyf.decompiler import Verdict"),
         ("depyf.cli", "import dis\ndis.dis(main)"),
         ("depyf.diagnosis.guard_text", "import re"),
         ("depyf.dynamo.questions.why", "import re"),
@@ -241,14 +250,14 @@ def test_what_is_allowed_is_not_reported(module: str, source: str) -> None:
 def test_tests_stand_in_the_folders_of_the_rooms() -> None:
     """``tests/dynamo/hooks/`` tests ``dynamo/hooks/``; tests of several rooms stand in ``tests/dynamo/`` itself."""
     for package, rooms in ROOMS.items():
-        folders = {path.parent.name for path in (TESTS / package).glob("*/test_*.py")}
+        folders = {path.parent.name for path in (TESTS / package.replace(".", "/")).glob("*/test_*.py")}
         assert folders <= set(rooms), f"tests/{package} has folders that are no rooms of {package}/"
         assert folders >= set(rooms) - WITHOUT_TESTS.get(package, set()) - {""}
 
 
 def test_each_test_file_has_a_name_of_its_own() -> None:
     """docs/compatibility.md names them without their folders."""
-    for folder in ("dynamo", "report", "source"):
+    for folder in ("dynamo", "report", "decompiler/source"):
         names = [path.name for path in (TESTS / folder).rglob("test_*.py")]
         assert len(names) == len(set(names))
 
@@ -257,11 +266,11 @@ def test_there_are_files_to_check() -> None:
     assert len(source_files()) > 10
 
 
-MAY_CATCH_ALL = ("cli", "sweep", "asynchronous")
-"""Programs of depyf's own, where no signal handler of the user's is at work, and the module that tells them apart."""
+MAY_CATCH_ALL = ("cli", "sweep")
+"""Programs of depyf's own, where no signal handler of the user's is at work."""
 
-HAND_ON = ("source/deep_stack.py", "running/program.py")
-"""They do with what a thread or the program has raised what Python does."""
+HAND_ON = ("base/asynchronous.py", "decompiler/source/deep_stack.py", "running/program.py")
+"""The first recognises exceptions from outside; the others raise again what a thread or the program has raised."""
 
 BROAD = {"BaseException", "Exception", "OSError", "RuntimeError", "ValueError"}
 """What handlers of signals raise."""
@@ -329,12 +338,15 @@ LOADED_OTHERWISE = (
     "depyf.running.by_environment",  # the start hook
     "depyf.running.at_start.sitecustomize",  # Python, in the processes that are followed
     "depyf.running.pytest_plugin",  # the entry point pytest11
-    "depyf.bytecode.tables.",  # by the number of the version
-    "depyf.normal.v3",  # likewise
+    "depyf.decompiler.bytecode.tables.",  # by the number of the version
+    "depyf.decompiler.normal.v3",  # likewise
     "depyf.integrations.",
     "depyf.explain.",  # imported by other projects
     "depyf.optimization",
     "depyf.utils",
+    "depyf.result",
+    "depyf.hints",
+    "depyf.errors",
 )
 
 
@@ -362,7 +374,8 @@ USED_OTHERWISE = {
     "depyf.diagnosis.guard_explanations:WITHOUT_EXPLANATION": "tests compare it with the kinds that there are",
     "depyf.dynamo.hooks.private_names:table": "tools/show/show_private_names.py",
     "depyf.dynamo.questions.magics:load": "by load_ipython_extension, which imports no PyTorch",
-    "depyf.own_bugs:as_for_users": "tests of what users see of a bug",
+    "depyf.decompiler.bytecode.pyc:read_pyc": "tests of the reader alone",
+    "depyf.base.own_bugs:as_for_users": "tests of what users see of a bug",
     "depyf.torch_trace.log_file:log_lines": "tools/check/compare_with_tlparse.py",
 }
 

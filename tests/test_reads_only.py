@@ -9,15 +9,23 @@ from typing import Iterator, Set, Tuple
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 SCRIPT_TEMPLATE = PACKAGE / "dynamo" / "scripts" / "template.py"
 
-READERS = ("report", "torch_trace", "diagnosis", "bytecode", "normal", "flow", "lift", "structure", "sweep")
+_STAGES = tuple(f"decompiler/{each}" for each in ("bytecode", "normal", "flow", "lift", "structure"))
+
+READERS = ("report", "torch_trace", "diagnosis", "sweep", *_STAGES)
 """Parts of the package that are given dumps, logs and bytecode of strangers."""
 
 RUNNING = {"eval", "exec", "__import__", "import_module", "exec_module", "run_path", "run_module", "FunctionType"}
 UNPICKLING = {"pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "jsonpickle"}
 
 
-OWN_TABLES = {("bytecode/opcode_table.py", "import_module"), ("normal/lowering.py", "import_module")}
+OWN_TABLES = {
+    ("decompiler/bytecode/opcode_table.py", "import_module"),
+    ("decompiler/normal/lowering.py", "import_module"),
+}
 """These import modules of depyf, named by the version of the running Python."""
+
+WRITES = ("decompiler/bytecode/other_pythons.py", "marshal")
+"""It writes what another interpreter reads, and reads the answer with depyf's own reader."""
 
 
 def called(tree: ast.AST) -> Iterator[Tuple[str, str]]:
@@ -45,7 +53,9 @@ def test_readers_run_nothing() -> None:
             where = str(path.relative_to(PACKAGE))
             found |= {(where, name) for _, name in called(tree) if name in RUNNING}
             found |= {(where, name) for name in imported(tree) if name in UNPICKLING}
-    assert found == OWN_TABLES
+    assert found == {*OWN_TABLES, WRITES}
+    tree = ast.parse((PACKAGE / WRITES[0]).read_text())
+    assert {name for owner, name in called(tree) if owner == "marshal"} == {"dumps"}
 
 
 def test_nothing_is_unpickled_anywhere() -> None:

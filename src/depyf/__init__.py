@@ -6,11 +6,22 @@ Modules are imported when they are first used: ``import depyf`` needs no PyTorch
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, List
+from typing import TYPE_CHECKING, List
+
+from depyf.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from depyf.answers.expectation import ExpectationError
-    from depyf.decompiler import Decompiler, decompile, decompile_code, decompile_pyc
+    from depyf.decompiler import (
+        Decompilation,
+        DecompilationError,
+        Decompiler,
+        Hints,
+        Verdict,
+        decompile,
+        decompile_code,
+        decompile_pyc,
+    )
     from depyf.dynamo.dump.bytecode_log import install, uninstall
     from depyf.dynamo.dump.pausing import debug
     from depyf.dynamo.dump.prepare import prepare_debug
@@ -22,9 +33,6 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.trace.question import trace
     from depyf.dynamo.questions.watch import watch
     from depyf.dynamo.questions.why import why
-    from depyf.errors import DecompilationError
-    from depyf.hints import Hints
-    from depyf.result import Decompilation, Verdict
 
 __version__ = "1.0.0"
 
@@ -53,12 +61,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Decompilation": "depyf.result",
-    "DecompilationError": "depyf.errors",
+    "Decompilation": "depyf.decompiler",
+    "DecompilationError": "depyf.decompiler",
     "Decompiler": "depyf.decompiler",
     "ExpectationError": "depyf.answers.expectation",
-    "Hints": "depyf.hints",
-    "Verdict": "depyf.result",
+    "Hints": "depyf.decompiler",
+    "Verdict": "depyf.decompiler",
     "compare": "depyf.dynamo.questions.compare.question",
     "debug": "depyf.dynamo.dump.pausing",
     "decompile": "depyf.decompiler",
@@ -77,13 +85,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def load_ipython_extension(ipython: object) -> None:

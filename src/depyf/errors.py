@@ -1,7 +1,8 @@
-"""The exception that users catch."""
+"""``DecompilationError`` under its path before 1.0.0, for one release: import it from ``depyf``.
+
+A module of its own: an import path.
+"""
 
 from __future__ import annotations
 
-
-class DecompilationError(Exception):
-    """The only exception that a failed decompilation raises. It names the code object, the offset and the stage."""
+from depyf.decompiler import DecompilationError as DecompilationError

@@ -1,4 +1,4 @@
-"""Small functions around code objects that other projects import from here."""
+"""Small functions around code objects. A module of its own: a public import path of depyf 0.20."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import os
 from types import CodeType, FunctionType, MethodType
 from typing import Any, List, Optional, Union
 
-from depyf.asynchronous import synchronous
-from depyf.decompiler import decompile_code
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler import DecompilationError, decompile_code
 from depyf.dynamo.dump.full_code.text import Signature, is_name
-from depyf.errors import DecompilationError
 
 __all__ = [
     "collect_all_code_objects",

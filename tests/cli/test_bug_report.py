@@ -19,18 +19,18 @@ from depyf.report.model.run import (
     Artifact,
     Compilation,
     CudaGraphSkip,
-    FailedGuard,
+    EntryGuard,
+    FailedEntryGuard,
     Fallback,
     Finding,
     Function,
     GraphBreak,
-    Guard,
     Recompile,
     Run,
     ShapeEvent,
-    Source,
+    SourceFile,
 )
-from depyf.report.render.bug_report import Machine, NotScrubbedError
+from depyf.report.render.bug_report import MachineNames, NotScrubbedError
 from depyf.report.render.scrubbing import Scrubber, without_literals, without_literals_of_line, without_values
 
 HOME, USER, HOST, TOKEN = "/home/alicia", "alicia", "gpubox17.corp.example", "hf_abcdefgh12345"
@@ -56,22 +56,27 @@ def forward(x):
     return x * 4 if KEY == f"passphrase {x!r}" else x
 '''
 
-FAILED = FailedGuard("0/0", "KEY == 'passphrase'", "KEY is 'passphrase'", "'passphrase'", "4")
+FAILED = FailedEntryGuard("0/0", "KEY == 'passphrase'", "KEY is 'passphrase'", "'passphrase'", "4")
 
 RUN = Run(
     depyf="1",
     torch="2.13",
     command=("python", f"{HOME}/acme/train.py", "--key=passphrase", "passphrase", "--verbose"),
     sources=(
-        Source(f"{HOME}/acme/train.py", SOURCE),
-        Source("/Users/bobby/x/lib/python3.11/site-packages/torch/nn.py", "def call(): 'torch text'\n", library=True),
+        SourceFile(f"{HOME}/acme/train.py", SOURCE),
+        SourceFile(
+            "/Users/bobby/x/lib/python3.11/site-packages/torch/nn.py", "def call(): 'torch text'\n", library=True
+        ),
     ),
     functions=(Function("forward", "forward", 0, 4, 6),),
     compilations=(
         Compilation(
             "0/0",
             0,
-            guards=(Guard("EQUALS_MATCH", "L['KEY'] == 'passphrase of mine'"), Guard("X", "L['x'] == 2.71828")),
+            guards=(
+                EntryGuard("EQUALS_MATCH", "L['KEY'] == 'passphrase of mine'"),
+                EntryGuard("X", "L['x'] == 2.71828"),
+            ),
             metrics={"note": f"{TOKEN} on {HOST}"},
             failure=f"File \"{HOME}/acme/train.py\", ValueError: 'passphrase'",
         ),
@@ -79,7 +84,9 @@ RUN = Run(
     ),
     breaks=(GraphBreak("0/0", (0, 5), "print('passphrase')"),),
     recompiles=(
-        Recompile("0/1", 0, (FailedGuard("0/0", "KEY == 'passphrase'", "KEY is 'passphrase'", "'passphrase'", "4"),)),
+        Recompile(
+            "0/1", 0, (FailedEntryGuard("0/0", "KEY == 'passphrase'", "KEY is 'passphrase'", "'passphrase'", "4"),)
+        ),
     ),
     fallbacks=(Fallback(0, "0/0", "skipped", f"in {HOME}/acme 'passphrase'"),),
     findings=(Finding("forward broke", f"{USER}@gpubox17 'passphrase'"),),
@@ -100,7 +107,7 @@ RUN = Run(
 
 @pytest.fixture
 def dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    machine = Machine({"HF_TOKEN": TOKEN, "LANG": "C"}, HOME, USER, HOST)
+    machine = MachineNames({"HF_TOKEN": TOKEN, "LANG": "C"}, HOME, USER, HOST)
     monkeypatch.setattr(bug_reporting, "_machine", lambda: machine)
     monkeypatch.setattr(bug_reporting, "_script", lambda *_: f"# made by {USER}\n# code: x, code: f('passphrase')\n")
     folder = tmp_path / "dump"
@@ -153,8 +160,8 @@ def test_what_a_bug_report_needs_stays(dump: Path) -> None:
     assert len(text.splitlines()) == len(SOURCE.splitlines())
     assert text.splitlines()[3] == "def forward(x):"
     assert "return x * 4" in text
-    assert run.compilations[0].guards[0].text == "L['KEY'] == '…'"
-    assert run.recompiles[0].failed[0].now == "4"
+    assert run.compilations[0].guards[0].text == "L['KEY'] == <str 1>"
+    assert run.recompiles[0].failed[0].now == "<int 4>"
     assert run.command == ("python", "<program>/train.py", "--key=…", "…", "--verbose")
     assert "y = x" in (run.artifacts[1].text or "")
 
@@ -207,7 +214,7 @@ def test_what_is_left_stops_the_report(
 def test_words_of_every_report_do_not_stop_it(
     dump: Path, monkeypatch: pytest.MonkeyPatch, environment: Dict[str, str]
 ) -> None:
-    machine = Machine({"HF_TOKEN": TOKEN, **environment}, HOME, "kind", HOST)  # a user with the name of a field
+    machine = MachineNames({"HF_TOKEN": TOKEN, **environment}, HOME, "kind", HOST)  # a user with the name of a field
     monkeypatch.setattr(bug_reporting, "_machine", lambda: machine)
     status, files = report(dump)
     assert status == 0

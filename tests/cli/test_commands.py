@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from depyf.bytecode.opcode_table import known_versions, running_version
 from depyf.cli import main
+from depyf.decompiler.bytecode.opcode_table import known_versions, running_version
 
-PYCS = Path(__file__).resolve().parent.parent / "bytecode" / "pycs"
+PYCS = Path(__file__).resolve().parent.parent / "decompiler" / "bytecode" / "pycs"
 SOURCE = 'def f(a):\n    """Text."""\n    assert a\n    return a + 1\n'
 
 
@@ -97,12 +97,13 @@ def test_optimized_code_lacks_what_the_optimization_took(
 
 
 @pytest.mark.parametrize("version", [version for version in known_versions() if version > running_version()], ids=str)
-def test_a_newer_pyc_says_which_python_it_needs(version: tuple[int, int], capsys: pytest.CaptureFixture[str]) -> None:
-    name = "{}.{}".format(*version)
-    status, out, err = run(capsys, "decompile", PYCS / f"cp{version[0]}{version[1]}.pyc")
-    assert (status, out) == (1, "")
-    assert f"run depyf with CPython {name} or newer" in err
-    status, out, err = run(capsys, "decompile", "--dis", PYCS / f"cp{version[0]}{version[1]}.pyc")
+def test_a_newer_pyc_says_which_python_proves_it(version: tuple[int, int], capsys: pytest.CaptureFixture[str]) -> None:
+    name, path = "{}.{}".format(*version), PYCS / f"cp{version[0]}{version[1]}.pyc"
+    status, out, err = run(capsys, "decompile", path, "--python", "none")
+    assert status == 1
+    assert "def method(self):" in out
+    assert f"it takes CPython {name} to compile the text" in err
+    status, out, err = run(capsys, "decompile", "--dis", path)
     assert f"CPython {name}" in out
 
 
@@ -267,3 +268,29 @@ def test_time_and_memory_are_limited_for_one_module_too(tmp_path: Path, capsys: 
     status, _, err = run(capsys, "decompile", large, "--memory", "20")
     assert status in (1, 2)
     assert "MemoryError" in err or "needs more than 20 MiB" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("rnu x.py", "depyf: error: there is no command 'rnu'; did you mean run?"),
+        ("xyzzy", "depyf: error: there is no command 'xyzzy'; there are run, report, "),
+        ("run --folow x.py", "depyf run: error: there is no option --folow; did you mean --follow?"),
+        ("report a --perfeto=x", "depyf report: error: there is no option --perfeto=x; did you mean --perfetto?"),
+        ("decompile a b", "depyf decompile: error: too many arguments: b"),
+        ("diff a", "depyf diff: error: the following arguments are required: DIR_B"),
+    ],
+)
+def test_a_mistake_is_reported_with_the_usage_of_its_command(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(words.split())
+    usage, _, error = capsys.readouterr().err.rpartition("\ndepyf")
+    assert raised.value.code == 2
+    assert f"depyf{error}".startswith(message)
+    assert usage.startswith("usage: " + message.partition(":")[0])
+
+
+def test_a_sweep_of_nothing_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "sweep", tmp_path) == (2, "", f"depyf: {tmp_path}: no .py or .pyc files in it\n")

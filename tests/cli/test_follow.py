@@ -16,12 +16,12 @@ from typing import Dict, List, Set
 
 import pytest
 
-from depyf import file_names
 from depyf.dynamo.hooks import torch_names
 from depyf.report.diff.rank_summary import summary_from_json, summary_of
 from depyf.report.model.manifest import from_json
 from depyf.report.read.reading import load
 from depyf.running import following, start_hook
+from depyf.torch_trace import file_names
 
 pytestmark = pytest.mark.torch
 SOURCE = Path(following.__file__).parents[2]
@@ -56,7 +56,7 @@ if __name__ == "__main__":
 
 def environment(**more: str) -> Dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("DEPYF_", "RANK", "WORLD_SIZE"))}
-    return {**kept, "PYTHONPATH": os.pathsep.join([str(AT_START), str(SOURCE)]), **more}
+    return {**kept, "DEPYF_VALUES": "all", "PYTHONPATH": os.pathsep.join([str(AT_START), str(SOURCE)]), **more}
 
 
 def python(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
@@ -161,6 +161,25 @@ def test_a_process_that_is_killed_at_once_leaves_what_was_written(tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert "graphs                  2" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("dump/index.html")
+
+
+def test_what_a_killed_process_wrote_after_its_manifest_is_shown(tmp_path: Path) -> None:
+    lines = (
+        "import os, torch",
+        "from depyf.dynamo.capture.hub import capture",
+        "from depyf.dynamo.dump.manifest import write_manifest",
+        "torch.compile(lambda x: x + 1, backend='eager')(torch.ones(2))",
+        "write_manifest(capture.current(), at_once=True)",
+        "def second(x):",
+        "    return x - 1",
+        "torch.compile(second, backend='eager')(torch.ones(2))",
+        "os.kill(os.getpid(), 9)",
+    )
+    (tmp_path / "program.py").write_text("\n".join(lines))
+    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
+    done = python("-m", "depyf", "report", "dump", cwd=tmp_path)
+    assert "graphs                  2" in done.stdout
+    assert re.search(r"note: \d files are not in the manifest: .*__transformed_code_0_for_second.py", done.stdout)
 
 
 def test_ranks_are_named_and_so_are_the_processes_that_they_start(tmp_path: Path) -> None:
@@ -373,7 +392,7 @@ def test_what_matches_nothing_leaves_nothing_but_a_message(tmp_path: Path) -> No
 
 def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
     more = (
-        "from depyf.dynamo.dump.active_sessions import capture\n"
+        "from depyf.dynamo.capture.hub import capture\n"
         "for _ in range(1200):\n"
         "    if capture.current() is None: break\n"
         "    time.sleep(0.1)\n"

@@ -14,9 +14,9 @@ from typing import Dict, List
 import pytest
 
 from depyf.running import progress as module
-from depyf.running.progress import Progress
+from depyf.running.progress import CompilationProgress
 from depyf.sweep.pool import FileDone
-from depyf.sweep.progress import Progress as SweepProgress
+from depyf.sweep.summary import SweepProgress
 from depyf.torch_trace.events import Event
 
 
@@ -48,7 +48,7 @@ END = event("compilation_metrics")
 
 def test_a_terminal_shows_frame_stage_and_time_and_takes_the_line_away(clock: List[float]) -> None:
     stream = Terminal()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     show(START)
     clock[0] += 2.5
     show(event("inductor_output_code"))
@@ -65,7 +65,7 @@ def test_a_terminal_shows_frame_stage_and_time_and_takes_the_line_away(clock: Li
 
 def test_files_may_be_called_by_numbers(clock: List[float]) -> None:
     stream = Terminal()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     show.numbers = lambda: {"/a/prog.py": 7}
     show(event("dynamo_start", stack=[{"name": "f", "filename": 7, "line": 3}]))
     assert stream.getvalue() == "\rcompiling 0/0 f (prog.py:3): Dynamo traces, 0.0 s\x1b[K"
@@ -73,7 +73,7 @@ def test_files_may_be_called_by_numbers(clock: List[float]) -> None:
 
 def test_a_log_gets_a_line_only_when_it_takes_long(clock: List[float]) -> None:
     stream = io.StringIO()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     show(START)
     clock[0] += 29
     show(event("dynamo_output_graph"))
@@ -86,7 +86,7 @@ def test_a_log_gets_a_line_only_when_it_takes_long(clock: List[float]) -> None:
 
 def test_a_backward_that_is_compiled_later_has_a_time_of_its_own(clock: List[float]) -> None:
     stream = Terminal()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     show(START)
     show(END)
     clock[0] += 50
@@ -96,7 +96,7 @@ def test_a_backward_that_is_compiled_later_has_a_time_of_its_own(clock: List[flo
 
 def test_what_says_nothing_about_the_stage_and_other_processes_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     show(event("create_symbol"))
     monkeypatch.setattr(os, "getpid", lambda: -1)
     show(START)
@@ -105,7 +105,7 @@ def test_what_says_nothing_about_the_stage_and_other_processes_are_not_shown(mon
 
 def test_a_stream_that_is_closed_hurts_nobody() -> None:
     stream = Terminal()
-    show = Progress(stream)
+    show = CompilationProgress(stream)
     stream.close()
     show(START)
     show(END)
@@ -118,7 +118,7 @@ def test_plain_text_has_no_line_that_is_rewritten(
 ) -> None:
     monkeypatch.setenv(name, value)
     compiling, sweeping = Terminal(), Terminal()
-    shows = Progress(compiling), SweepProgress(sweeping, 3)
+    shows = CompilationProgress(compiling), SweepProgress(sweeping, 3)
     clock[0] += 40.0
     shows[0](START)
     shows[1](FileDone("a.py"))

@@ -500,6 +500,6 @@ def test_the_flow_of_calls_is_a_file(capsys: pytest.CaptureFixture[str], tmp_pat
 
 def test_a_report_needs_no_decompiler_and_no_torch() -> None:
     """They take longer to import than a small log to report."""
-    wanted = "{'depyf.decompiler', 'depyf.verify', 'torch', 'importlib.metadata'}"
-    code = f"import sys, depyf.cli; print({wanted} & {{*sys.modules}})"
+    stages = {f"depyf.decompiler.{name}" for name in ("api", "pipeline", "structure", "verify")}
+    code = f"import sys, depyf.cli; print({stages | {'torch', 'importlib.metadata'}} & {{*sys.modules}})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -196,6 +196,33 @@ def test_a_program_that_compiles_nothing_leaves_nothing_and_says_so(folder: Path
     assert python("-m", "depyf", "run", "-q", "program.py", cwd=folder).stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "status"),
+    [
+        ("import torch\nimport nosuchmodule\n", "nothing was compiled: the program ended with ModuleNotFoundError: No "
+         "module named 'nosuchmodule' (ends.py:2)", 1),
+        ("import sys\n\nsys.exit(3)\n", "nothing was compiled: the program ended with sys.exit(3) (ends.py:3)", 3),
+        ("x = = 1\n", "nothing was compiled: the program ended with SyntaxError: invalid syntax (ends.py:1)", 1),
+        ("import os\nos._exit(4)\n", "the program ended with os._exit(4) (ends.py:2): nothing was compiled before", 4),
+        ("import json\n\njson.loads('x')\n", "the program ended with JSONDecodeError: Expecting value: line 1 "
+         "column 1 (char 0) (ends.py:3)", 1),
+        ("import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()\n", "nothing was compiled: the program did not "
+         "use torch.compile", 0),
+    ],
+)  # fmt: skip
+def test_a_program_that_ends_before_it_compiles_is_said_to_have_ended(
+    text: str, words: str, status: int, folder: Path
+) -> None:
+    (folder / "ends.py").write_text(text)
+    done = python("-m", "depyf", "run", "ends.py", cwd=folder)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("depyf: ")
+    assert words in last
+    assert done.returncode == status
+    plain = python("ends.py", cwd=folder)
+    assert done.stderr[: done.stderr.rindex("depyf: ")] == plain.stderr
+
+
 def test_a_page_that_was_there_is_not_that_of_a_program_that_compiles_nothing(folder: Path) -> None:
     (folder / "dump").mkdir()
     page = folder / "dump" / "index.html"
@@ -208,7 +235,7 @@ def test_a_page_that_was_there_is_not_that_of_a_program_that_compiles_nothing(fo
 COMPILES = """
 import os, sys
 os.environ["TORCH_COMPILE_THREADS"] = "1"
-print("depyf.dynamo.dump.active_sessions" in sys.modules)
+print("depyf.dynamo.capture.hub" in sys.modules)
 import torch
 print("torch._dynamo" in sys.modules)
 

@@ -15,8 +15,8 @@ import pytest
 
 from depyf.cli import main
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.result import Decompilation, Verdict
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.result import Decompilation, Verdict
 from depyf.sweep import judge
 from depyf.sweep.pool import Limits, Selection, sweep_files
 from depyf.sweep.targets import find_files, find_target, read_module, targets_of
@@ -54,7 +54,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[CodeType], D
     """Put another decompiler in the place of ours."""
 
     def put(decompile: Callable[[CodeType], Decompilation]) -> None:
-        monkeypatch.setattr(judge, "decompile_code", decompile)
+        monkeypatch.setattr(judge, "decompile_code", lambda code, python: decompile(code))
 
     return put
 

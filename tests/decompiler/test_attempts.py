@@ -11,8 +11,8 @@ from typing import Any, List
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.pipeline.attempts import Attempts
-from depyf.pipeline.forms import Form
+from depyf.decompiler.pipeline.attempts import Attempts
+from depyf.decompiler.pipeline.forms import Form
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the first form needs columns")
@@ -76,5 +76,6 @@ def test_a_plain_function_imports_neither_dispatch_loops_nor_proofs() -> None:
         "print(*sorted(name for name in sys.modules if name.startswith('depyf.')))\n"
     )
     loaded = subprocess.check_output([sys.executable, "-"], input=program, text=True).split()
-    assert "depyf.verify.compare" in loaded
-    assert not {"depyf.structure.dispatch", "depyf.verify.product", "depyf.bytecode.pyc"} & set(loaded)
+    assert "depyf.decompiler.verify.compare" in loaded
+    unused = {"structure.dispatch", "verify.product", "bytecode.pyc"}
+    assert not {f"depyf.decompiler.{each}" for each in unused} & set(loaded)

@@ -14,9 +14,9 @@ from author_text import CLASSES, author_text, differences
 from same_source import Function
 
 from depyf.decompiler import decompile_code
-from depyf.pipeline.attempts import Attempts
-from depyf.pipeline.forms import Form
-from depyf.result import Verdict
+from depyf.decompiler.pipeline.attempts import Attempts
+from depyf.decompiler.pipeline.forms import Form
+from depyf.decompiler.result import Verdict
 
 HAS_COLUMNS = sys.version_info >= (3, 11)
 COPIES_RETURNS = sys.version_info >= (3, 10)
@@ -1979,6 +1979,7 @@ def test_definitions_behind_the_else_of_a_loop_are_behind_it_in_modules_and_clas
 @pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
 @pytest.mark.parametrize("width", [2, 8])
 @pytest.mark.parametrize("name", functions(BY_COLUMNS))
+@pytest.mark.shared
 def test_the_width_of_the_indentation_does_not_matter(name: str, width: int) -> None:
     if name == "nested_on_long_lines":
         pytest.skip("nothing in it tells how wide its indentation is")
@@ -2046,6 +2047,7 @@ def line_table(size: int, choices: random.Random) -> bytes:
 
 @pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
 @pytest.mark.parametrize("name", functions(BY_COLUMNS + BY_LINES))
+@pytest.mark.shared
 def test_places_that_mean_nothing_cost_no_proof(name: str) -> None:
     code = code_of(BY_COLUMNS + BY_LINES, name)
     for seed in range(3):

@@ -17,6 +17,8 @@ from combinations import (
 
 from depyf.decompiler import decompile_code
 
+pytestmark = pytest.mark.shared
+
 
 def named(modules: Any) -> Any:
     return pytest.mark.parametrize("source", [pytest.param(source, id=name) for name, source in modules if source])

@@ -10,9 +10,9 @@ from typing import List
 import pytest
 from corpus import Specimen, code_of_function, compile_corpus, corpus_files, namespace_of, observe, specimens
 
-from depyf.bytecode.code import COMPREHENSIONS
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation, Verdict
+from depyf.decompiler.bytecode.code import COMPREHENSIONS
+from depyf.decompiler.result import Decompilation, Verdict
 
 ALL = list(specimens())
 EACH = pytest.mark.parametrize("specimen", ALL, ids=[specimen.label for specimen in ALL])

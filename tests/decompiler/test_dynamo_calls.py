@@ -10,9 +10,9 @@ from typing import Any, List, Tuple
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.hints import Hints
-from depyf.result import Decompilation, Verdict
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.hints import Hints
+from depyf.decompiler.result import Decompilation, Verdict
 
 pytestmark = pytest.mark.skipif("CALL_FUNCTION_KW" not in dis.opmap, reason="bytecode of CPython 3.8 to 3.10")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import depyf
-from depyf.dynamo_code import hints_of
-from depyf.verify import compare
+from depyf.decompiler.dynamo_code import hints_of
+from depyf.decompiler.verify import compare
 
 COMPILED = "__compiled_fn_1827_68be1223_04da_48f0_afaa_d3c0d29e81d5"
 
@@ -174,3 +174,25 @@ def test_nothing_is_assumed_of_functions_nested_in_code_of_dynamos() -> None:
     original, candidate = code_of(text.format("tmp_0 = ")), code_of(text.format(""))
     comparison = compare(original, candidate, hints=depyf.Hints(droppable=frozenset({"tmp_0"})))
     assert not comparison.proved
+
+
+def test_what_dynamo_makes_of_a_comprehension_is_a_function() -> None:
+    """Its code keeps the name, and has no loop over its argument any more: values that move through lists stay such."""
+    source = f"def f(it):\n  graph_out_0 = {COMPILED}(it)\n  return [*graph_out_0, print(1)]"
+    code = dynamo_code_of(source).replace(co_name="<listcomp>", co_varnames=(".0", "graph_out_0"))
+    found = depyf.decompile_code(code)
+    assert found.verdict.code_proved
+    assert {str(each.value) for each in found.placeholders} == {"<listcomp>", ".0"}
+    assert "for" not in found.source.splitlines()[-1]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified names")
+def test_functions_in_functions_of_a_resume_function_keep_their_names() -> None:
+    source = "def f(x):\n  def g():\n    return lambda: [(lambda: y) for y in x]\n  return g"
+    original = code_of(source)
+    resumed = original.replace(**{"co_name": "resumed", "co_qualname": "resumed"})
+    found = depyf.decompile_code(resumed)
+    assert found.verdict.code_proved, found.reason
+    inner = next(each for each in found.compile_like().co_consts if isinstance(each, CodeType))
+    lambda_ = next(each for each in inner.co_consts if isinstance(each, CodeType))
+    assert getattr(lambda_, "co_qualname") == "f.<locals>.g.<locals>.<lambda>"  # noqa: B009

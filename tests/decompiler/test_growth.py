@@ -18,23 +18,20 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-import depyf.flow.copies
-import depyf.flow.equal_blocks
-import depyf.flow.exit_copies
-import depyf.structure.leaving
-from depyf.decompiler import decompile_code
-from depyf.flow.arms import Arms
-from depyf.flow.graph import Chains, FlowGraph, build
-from depyf.normal.lowering import lower
-from depyf.normal.ops import NormalCode
-from depyf.result import Verdict
-from depyf.source.compiling.restoring import Restoration
-from depyf.source.passes.endings import tidy_returns
-from depyf.source.written.conditions import _Conditions
-from depyf.structure.dominators import DepthFirstTree
-from depyf.structure.restore_jumps import _Restorer
-from depyf.structure.shape import Shape
-from depyf.sweep.targets import size
+from depyf.decompiler import decompile_code, instruction_count
+from depyf.decompiler.flow import copies, equal_blocks, exit_copies
+from depyf.decompiler.flow.arms import Arms
+from depyf.decompiler.flow.graph import Chains, FlowGraph, build
+from depyf.decompiler.normal.lowering import lower
+from depyf.decompiler.normal.ops import NormalCode
+from depyf.decompiler.result import Verdict
+from depyf.decompiler.source.author_form.conditions import _Conditions
+from depyf.decompiler.source.compiling.restoring import Restoration
+from depyf.decompiler.source.passes.endings import tidy_returns
+from depyf.decompiler.structure import leaving
+from depyf.decompiler.structure.dominators import DepthFirstTree
+from depyf.decompiler.structure.restore_jumps import _Restorer
+from depyf.decompiler.structure.shape import Shape
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -103,7 +100,7 @@ def test_an_instruction_costs_the_same_in_a_large_function(
 ) -> None:
     small, large = code_of(shape, copies), code_of(shape, 4 * copies)
     decompile_code(small)  # what is loaded and cached once does not count
-    assert lines_run(large) / size(large) < MOST * lines_run(small) / size(small)
+    assert lines_run(large) / instruction_count(large) < MOST * lines_run(small) / instruction_count(small)
 
 
 def test_returns_of_none_cost_the_same_in_a_large_function() -> None:
@@ -139,7 +136,7 @@ def test_an_instruction_costs_no_more_than_it_did(
 ) -> None:
     code = code_of(shape, copies)
     decompile_code(code)
-    assert lines_run(code) / size(code) < most
+    assert lines_run(code) / instruction_count(code) < most
 
 
 # --- steps that are skipped ------------------------------------------------------------------------------------------
@@ -171,7 +168,7 @@ IFS = "def f(a, b):\n" + "".join(f"    if a == {n}:\n        return {n}\n    b()
 
 
 def test_operands_of_and_are_not_read_as_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    from depyf.flow.patterns import _Recovery
+    from depyf.decompiler.flow.match.patterns import _Recovery
 
     found = calls(monkeypatch, _Recovery, "run")
     decompile_code(function(AND))
@@ -224,9 +221,9 @@ def test_the_regions_around_a_region_are_found_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_successors_of_a_node_are_found_once_for_its_facts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from depyf.flow.copies import undo_copies
-    from depyf.lift.lifter import lift
-    from depyf.lift.nodes import Node
+    from depyf.decompiler.flow.copies import undo_copies
+    from depyf.decompiler.lift.lifter import lift
+    from depyf.decompiler.lift.nodes import Node
 
     graph = build(lower(function(IFS)))
     undo_copies(graph)
@@ -250,7 +247,7 @@ def test_whether_the_branches_of_a_nested_if_leave_is_found_once(monkeypatch: py
         for n in reversed(range(depth)):
             text += " " * (n + 1) + "else:\n" + " " * (n + 2) + f"b({n})\n"
         with monkeypatch.context() as patch:
-            found = calls(patch, depyf.structure.leaving, "fails")
+            found = calls(patch, leaving, "fails")
             decompile_code(function(text))
         return len(found)
 
@@ -281,20 +278,20 @@ def test_a_block_is_not_measured_again_for_each_jump_that_is_inserted(monkeypatc
 
 
 def test_code_without_jumps_has_no_copies_to_undo(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = calls(monkeypatch, depyf.flow.copies, "thread_jumps")
+    found = calls(monkeypatch, copies, "thread_jumps")
     decompile_code(function("def f(a):\n    a.b()\n    return a\n"))
     assert not found
 
 
 def test_code_without_handlers_has_no_regions_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = ["forget_exception_names", "cover_jumps", "join_finally_copies", "begin_loops_before_regions"]
-    found = [calls(monkeypatch, depyf.flow.copies, step) for step in steps]
+    found = [calls(monkeypatch, copies, step) for step in steps]
     decompile_code(function(IFS))
     assert not any(found)
 
 
 def test_arms_are_not_looked_for_where_only_handlers_end_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [calls(monkeypatch, room, "Arms") for room in (depyf.flow.equal_blocks, depyf.flow.exit_copies)]
+    found = [calls(monkeypatch, room, "Arms") for room in (equal_blocks, exit_copies)]
     text = "".join(f"    try:\n        a({n})\n    except b as c:\n        d(c)\n" for n in range(COPIES))
     decompile_code(function("def f(a, b, d):\n" + text))
     assert not any(found)
@@ -341,6 +338,7 @@ def test_nothing_is_left_to_the_collector() -> None:
 
 def test_functions_without_returns_are_not_searched_for_bare_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: List[object] = []
-    monkeypatch.setattr("depyf.source.passes.endings._bare", lambda statement: calls.append(statement) or statement)
+    bare = "depyf.decompiler.source.passes.endings._bare"
+    monkeypatch.setattr(bare, lambda statement: calls.append(statement) or statement)
     tidy_returns(ast.parse("def f():\n    a()\n    if b:\n        c()\n"))
     assert not calls

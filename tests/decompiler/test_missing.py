@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import sys
 from types import CodeType
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.pipeline import attempts
-from depyf.result import Verdict
-from depyf.structure.unstructured import Unstructured
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.pipeline import attempts
+from depyf.decompiler.pipeline.remarks import with_remarks
+from depyf.decompiler.result import Verdict
+from depyf.decompiler.source.source_text import SourceText
+from depyf.decompiler.structure.unstructured import Unstructured
 
 SOURCE = '''
 def before(a):
@@ -315,3 +317,66 @@ def test_a_module_whose_statements_all_fail_is_refused(monkeypatch: pytest.Monke
     refuse_bad_statements(monkeypatch)
     with pytest.raises(DecompilationError):
         decompile_code(compile("x = BAD\n", "<module>", "exec", dont_inherit=True))
+
+
+DIFFERENT = """
+class Outer:
+    def first(self, x):
+        return x + 1
+
+    def second(self, x):
+        def inner(y):
+            return y + 2
+        return inner
+"""
+
+
+def wrong(monkeypatch: pytest.MonkeyPatch, right: str, instead: str) -> None:
+    """Make the printer write ``instead`` for ``right``."""
+    made = attempts.to_source
+
+    def to_source(*arguments: Any) -> SourceText:
+        source = made(*arguments)
+        return SourceText(source.text.replace(right, instead), source.constants, source.names, source.mode)
+
+    monkeypatch.setattr(attempts, "to_source", to_source)
+
+
+@pytest.mark.parametrize(
+    ("right", "instead", "line"),
+    [("x + 1", "x - 1", "def first"), ("y + 2", "y - 2", "def inner"), ("class Outer", "class Other", None)],
+)
+def test_text_that_differs_is_shown_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, right: str, instead: str, line: Optional[str]
+) -> None:
+    code = compile(DIFFERENT, "<module>", "exec", dont_inherit=True)
+    lines = decompile_code(code).source.splitlines()
+    wrong(monkeypatch, right, instead)
+    answer = decompile_code(code, unsafe=True)
+    assert answer.verdict is Verdict.UNVERIFIED
+    assert not answer.missing
+    assert instead in answer.source
+    # All lines keep their numbers; the remark is beside the function, or the last line.
+    shown = answer.source.splitlines()
+    remarks = [number for number, each in enumerate(shown) if "# depyf: not proved: " in each]
+    assert [each.partition("  # depyf")[0].replace(instead, right) for each in shown[: len(lines)]] == lines
+    (number,) = remarks
+    assert shown[number].strip().startswith(line) if line else number == len(shown) - 1
+
+
+def test_a_remark_changes_no_string() -> None:
+    source = SourceText('def f(x="""a\nb"""):\n    return x\n')
+    shown = with_remarks(source, "f", {"f": "another default"})
+    assert shown.text == f"{source.text.rstrip()}\n\n# depyf: not proved: another default\n"
+    assert ast.dump(shown.tree) == ast.dump(source.tree)
+
+
+def test_a_function_that_differs_is_shown_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong(monkeypatch, "x + 1", "x - 1")
+    code = next(each for each in compile("def f(x): return x + 1", "", "exec").co_consts if isinstance(each, CodeType))
+    with pytest.raises(DecompilationError, match="differs from the original"):
+        decompile_code(code)
+    answer = decompile_code(code, unsafe=True)
+    assert answer.verdict is Verdict.UNVERIFIED
+    assert answer.source.startswith("def f(x):  # depyf: not proved: at offset ")
+    assert "return x - 1" in answer.source

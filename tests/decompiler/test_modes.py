@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.normal.modes import Mode
+from depyf.decompiler.normal.modes import Mode
 
 EXPRESSIONS = [
     "n + 1",

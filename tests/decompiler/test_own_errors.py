@@ -6,9 +6,9 @@ from types import CodeType
 
 import pytest
 
+from depyf.base.own_bugs import as_for_users
 from depyf.decompiler import decompile_code
-from depyf.own_bugs import as_for_users
-from depyf.pipeline import attempts
+from depyf.decompiler.pipeline import attempts
 
 
 def function() -> CodeType:

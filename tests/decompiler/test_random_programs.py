@@ -15,6 +15,8 @@ import random_syntax
 from random_checks import CHECKS, STORED, check_source, code_of_program
 from random_programs import program, run
 
+pytestmark = pytest.mark.shared
+
 PROGRAMS = 200
 SEEDS = range(25)
 FLOOR = 0.8

@@ -13,7 +13,7 @@ from corpus import code_of_function, compile_corpus, specimens
 from same_source import same_source
 
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
+from depyf.decompiler.errors import DecompilationError
 
 TOOL = Path(__file__).resolve().parent.parent.parent / "tools" / "measure" / "measure_readability.py"
 

@@ -12,7 +12,7 @@ from typing import Any, List
 import pytest
 
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation
+from depyf.decompiler.result import Decompilation
 
 AUTHORS_TEXT = {
     "a test in a target that is unpacked into": """

@@ -16,8 +16,8 @@ from corpus import code_of_function, compile_corpus, corpus_files
 
 from depyf.cli import main
 from depyf.decompiler import decompile_code
-from depyf.result import Decompilation, Verdict
-from depyf.verify import compare
+from depyf.decompiler.result import Decompilation, Verdict
+from depyf.decompiler.verify import compare
 
 POSTPONED = "from __future__ import annotations\n"
 FLUFL = "from __future__ import barry_as_FLUFL\n"

@@ -20,7 +20,8 @@ User stack:
 """
 BATCH = "L['self'].batch.size()[1]"
 OF_2_7 = (
-    f"{HEAD}  - Not all values of RelaxedUnspecConstraint({BATCH}) are valid because {BATCH} was inferred to be a "
+    f"Constraints violated ({BATCH})!\n"
+    f"  - Not all values of RelaxedUnspecConstraint({BATCH}) are valid because {BATCH} was inferred to be a "
     "constant (7).\n"
 )
 RANGE = (
@@ -29,11 +30,14 @@ RANGE = (
 )
 
 
+SIZE = "L['x'].size()[0]"
+
+
 def test_the_line_that_specialised_is_the_innermost_of_the_users_stack() -> None:
     found = violated_constraint(OF_2_13)
     assert found is not None
     assert found.title == "dimension 0 of x is marked dynamic, and is specialised to 7"
-    assert found.place == ("/home/me/model.py", 3)
+    assert found.location == ("/home/me/model.py", 3)
     assert "specialised to 7 by `if x.shape[0] == 7:`. Change that" in found.advice
     assert advice_for_fallback("error while compiling", OF_2_13) == found.advice
 
@@ -42,21 +46,38 @@ def test_older_pytorchs_have_no_line() -> None:
     found = violated_constraint(OF_2_7)
     assert found is not None
     assert found.title == "dimension 1 of self.batch is marked dynamic, and is specialised to 7"
-    assert (found.place, found.code) == (None, "")
+    assert (found.location, found.code) == (None, "")
     assert "specialised to 7. Change that" in found.advice
 
 
 def test_a_range_is_said_as_it_was_written() -> None:
     found = violated_constraint(RANGE)
     assert found is not None
-    assert found.made == "holds only for 4 <= x.size()[0] and x.size()[0] <= 9"
+    assert found.made == "the code is compiled only for 4 <= x.size()[0] and x.size()[0] <= 9"
+    marked = RANGE.replace(
+        "RelaxedUnspecConstraint(L['x'].size()[0])", f"{SIZE} = {SIZE} in the specified range 2 <= {SIZE}"
+    )
+    found = violated_constraint(marked)
+    assert found is not None
+    assert found.title.startswith(
+        "dimension 0 of x is marked dynamic for 2 <= x.size()[0], and the code is compiled only"
+    )
+    assert "Give each call a range" in found.advice
+
+
+def test_all_dimensions_are_named() -> None:
+    both = HEAD.replace("(L['x'].size()[0])", "(L['x'].size()[0], L['x'].size()[1])")
+    found = violated_constraint(OF_2_13.replace(HEAD, both))
+    assert found is not None
+    assert found.others == ("dimension 1 of x",)
+    assert "PyTorch names dimension 1 of x, too." in found.advice
 
 
 def test_each_dimension_has_its_own_line() -> None:
     second = OF_2_13.partition(HEAD)[2].replace("['x']", "['y']").replace("line 3", "line 8")
     found = violated_constraint(f"{OF_2_13}\n{second}")
     assert found is not None
-    assert (found.marked, found.place) == ("dimension 0 of x", ("/home/me/model.py", 3))
+    assert (found.marked, found.location) == ("dimension 0 of x", ("/home/me/model.py", 3))
 
 
 def test_texts_of_strangers_cost_no_minutes_and_no_error() -> None:
@@ -70,7 +91,7 @@ def test_texts_of_strangers_cost_no_minutes_and_no_error() -> None:
     assert time.process_time() - start < 5.0
     found = violated_constraint(OF_2_13.replace("line 3", f"line {'9' * 5000}"))
     assert found is not None
-    assert found.place == ("/home/me/outer.py", 9)
+    assert found.location == ("/home/me/outer.py", 9)
 
 
 def test_other_errors_are_none() -> None:

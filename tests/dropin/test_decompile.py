@@ -15,7 +15,7 @@ import pytest
 
 import depyf
 from depyf.decompiler import Decompiler, decompile
-from depyf.source.printing.unparsing import unparse
+from depyf.decompiler.source.printing.statements import unparse
 
 
 def add(a: Any, b: Any = 2) -> Any:

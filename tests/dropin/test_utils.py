@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from depyf import utils
-from depyf.errors import DecompilationError
+from depyf.decompiler.errors import DecompilationError
 
 
 def several(a: Any, b: int = 2, *args: Any, c: Any, d: int = 3, **kw: Any) -> Any:

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 import breaking_frames
 
 import depyf
+from depyf.decompiler.dynamo_code import hints_of
 from depyf.dynamo.entries.hints import hints_for
-from depyf.dynamo_code import hints_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
@@ -25,6 +25,8 @@ CHOSEN = [
     "three_levels", "recursion", "closures_two_levels_deep", "a_free_variable_is_written_two_levels_down",
     "in_no_grad_of_the_caller", "a_dict_of_keywords_inside_a_context", "a_backward_hook_of_a_module",
     "a_step_with_a_closure", "a_lambda_that_breaks_twice", "augmented_assignments",
+    "effect_append_to_two_behind_a_break", "effect_a_slice_object_in_a_with", "comprehension_nested_behind_a_break",
+    "element_append_to_two",
 ]  # fmt: skip
 
 IMPOSSIBLE: Dict[str, str] = {

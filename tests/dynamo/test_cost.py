@@ -15,8 +15,8 @@ pytest.importorskip("torch")
 from depyf.dynamo.capture.fallbacks import fallbacks  # noqa: E402
 from depyf.dynamo.capture.records import Cause, FrameSkipped, GraphFile, KernelFile  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
-from depyf.dynamo.dump import postponed  # noqa: E402
-from depyf.dynamo.dump.postponed import Budget  # noqa: E402
+from depyf.dynamo.dump import chronicle  # noqa: E402
+from depyf.dynamo.dump.chronicle import Budget  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.torch_trace.stages import Stage  # noqa: E402
 
@@ -65,7 +65,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(postponed, "time", clock)
+    monkeypatch.setattr(chronicle, "time", clock)
     return clock
 
 
@@ -102,8 +102,8 @@ def test_sessions_far_apart_all_write_the_page(clock: Clock) -> None:
 MANY_SESSIONS = """
 import sys, pathlib
 import torch, depyf
-from depyf.dynamo.dump import postponed
-postponed._AT_ONCE = postponed._SHARE = 0.0
+from depyf.dynamo.dump import chronicle
+chronicle._AT_ONCE = chronicle._SHARE = 0.0
 directory = pathlib.Path(sys.argv[1])
 def function_0(x): return x + 3
 def function_1(x): return x + 1

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.dump import manifest  # noqa: E402
-from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, TraceHandler  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
@@ -93,22 +93,22 @@ def broken(target: str) -> Iterator[None]:
     "target",
     [
         # putting hooks into torch, and taking them out
-        "dynamo.dump.active_sessions:Capture.start",
-        "dynamo.dump.active_sessions:Capture.stop",
+        "dynamo.capture.hub:Capture.start",
+        "dynamo.capture.hub:Capture.stop",
         "dynamo.hooks.frame_evaluation:keep_dynamo_out",
         "dynamo.hooks.frame_evaluation:set_eval_frame",
         "dynamo.hooks.structured_trace_listener:listen",
         "dynamo.capture.graphs:GraphModules.watch",
         "dynamo.hooks.compiled_names:watch_compiled_names",
         "dynamo.capture.warm_caches:WarmCaches.watch",
-        "dynamo.dump.active_sessions:Capture._watch_reset",
-        "dynamo.dump.active_sessions:Capture._watch_bytecode",
+        "dynamo.capture.hub:Capture._watch_reset",
+        "dynamo.capture.hub:Capture._watch_bytecode",
         "dynamo.capture.kernels:watch_kernels",
         "dynamo.capture.wrappers:watch_wrappers",
         # what the hooks call
         "dynamo.hooks.structured_trace_listener:event_of",
-        "dynamo.dump.active_sessions:Capture._receive",
-        "dynamo.dump.active_sessions:Capture._note_name",
+        "dynamo.capture.hub:Capture._receive",
+        "dynamo.capture.hub:Capture._note_name",
         "dynamo.capture.graphs:GraphModules._note",
         "dynamo.capture.wrappers:_move_to_file",
         "dynamo.capture.graphs:dump_graph",
@@ -123,14 +123,14 @@ def broken(target: str) -> Iterator[None]:
         "dynamo.capture.session:Session.add",
         "dynamo.store.names:StableNames.text",
         "dynamo.store.directory:DumpDirectory.write",
-        "dynamo.store.writers:Place.others",
+        "dynamo.store.writers:Slot.others",
         "dynamo.hooks.compile_ids:current_compile_id",
         # the end
-        "dynamo.dump.active_sessions:flush",
+        "dynamo.dump.session_files:SessionFiles.flush",
         "dynamo.capture.session:Session.unreported",
         "dynamo.dump.full_code.writing:full_code",
         "dynamo.dump.full_code.story:stories_of",
-        "dynamo.guards.check_function:EntryGuards.of",
+        "dynamo.guards.entry_guards:EntryGuards.of",
     ],
 )
 def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages: Callable[[], List[str]]) -> None:
@@ -158,7 +158,7 @@ def test_a_bug_anywhere_costs_one_message(target: str, tmp_path: Path, messages:
         assert f"depyf/{place}.py:" in message
         assert "Your program continues" in message
         assert "please report" in message
-    assert left == (target == "dynamo.dump.active_sessions:Capture.stop")
+    assert left == (target == "dynamo.capture.hub:Capture.stop")
 
 
 def hooks() -> Any:
@@ -183,8 +183,8 @@ def hooks() -> Any:
         "dynamo.dump.full_code.writing:full_code",
         "dynamo.dump.full_code.story:stories_of",
         "dynamo.dump.full_code.story:_story",
-        "dynamo.guards.check_function:EntryGuards.of",
-        "dynamo.dump.fallbacks_text:fallbacks_text",
+        "dynamo.guards.entry_guards:EntryGuards.of",
+        "dynamo.dump.notes:fallbacks_text",
         "dynamo.dump.missing:missing",
         "dynamo.dump.facts:transformed_facts",
         "report.render.page:render_page",
@@ -206,13 +206,13 @@ def test_what_failed_in_a_dump_stands_on_its_page_and_in_its_index(target: str, 
     assert {name for name in texts if "ZeroDivisionError: injected" in texts[name]} == expected
 
 
-def test_a_file_that_can_not_be_written_stands_in_the_index(tmp_path: Path) -> None:
-    (tmp_path / "__transformed_code_0_for_user_function.py").mkdir()
+def test_a_file_that_can_not_be_written_stands_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Full(monkeypatch).names = ("__transformed_code_0_for_user_function.py",)
     with depyf.prepare_debug(tmp_path):
         train()
     index = (tmp_path / "index.md").read_text()
     assert "incomplete" in index
-    assert "writing __transformed_code_0_for_user_function.py failed (IsADirectoryError" in index
+    assert "writing __transformed_code_0_for_user_function.py failed (OSError" in index
 
 
 OF_THE_RUN = ("index.html", "index.md", "manifest.json")

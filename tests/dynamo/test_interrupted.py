@@ -23,8 +23,8 @@ torch = pytest.importorskip("torch")
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.capture.records import TransformedCode  # noqa: E402
-from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.hooks import compiled_names, frame_evaluation, private_names, run_callback, torch_names  # noqa: E402
 from depyf.dynamo.hooks.safely import safely  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TraceHandler  # noqa: E402
@@ -85,16 +85,16 @@ def wanted_or_made_of(error: BaseException, kind: Type[BaseException]) -> bool:
 @pytest.mark.parametrize(
     "target",
     [
-        "dump.active_sessions:note_settings",  # entering
-        "dump.active_sessions:listen",
+        "capture.hub:note_settings",  # entering
+        "capture.hub:listen",
         "hooks.frame_evaluation:keep_dynamo_out",
-        "dump.active_sessions:dump_graph",  # hooks
+        "capture.hub:dump_graph",  # hooks
         "capture.transformed:render",
         "capture.rendering:decompile_code",
-        "dump.active_sessions:write_full_code",  # leaving
+        "dump.session_files:write_full_code",  # leaving
         "dump.manifest:build_run",
         "dump.manifest:render_page",
-        "dump.active_sessions:end",
+        "dump.session_files:end",
     ],
 )
 def test_what_a_signal_handler_raises_reaches_the_program(
@@ -153,12 +153,12 @@ def test_watch_and_trace_are_left_as_well(
 @pytest.mark.parametrize(
     ("make", "target"),
     [
-        pytest.param(depyf.find_nonfinite, "observe.checked_backend:_watch_inductor", marks=needs_stances),
-        pytest.param(lambda: depyf.probe("x"), "questions.probe.backend:watch_bindings", marks=needs_stances),
+        pytest.param(depyf.find_nonfinite, "observe.recorder:_watch_inductor", marks=needs_stances),
+        pytest.param(lambda: depyf.probe("x"), "questions.probe.captured:watch_bindings", marks=needs_stances),
         (depyf.debug, "dump.pausing:watch_autograd_threads"),
         pytest.param(
             lambda: depyf.compare(function, torch.ones(3), backend="eager"),
-            "questions.compare.question:Recorder",
+            "questions.compare.question:StageRecorder",
             marks=needs_stances,
         ),
     ],

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf import messages  # noqa: E402
+from depyf.base import messages  # noqa: E402
 from depyf.dynamo.dump.full_code import writing as full_code  # noqa: E402
 from depyf.dynamo.hooks import safely, torch_names  # noqa: E402
 

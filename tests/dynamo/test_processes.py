@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.hooks import torch_names  # noqa: E402
 from depyf.report.model.manifest import from_json  # noqa: E402
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import itertools
 import linecache
 import pdb
+import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -130,3 +132,45 @@ def test_pdb_does_not_outlive_the_program(program_environment: Any, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert f"traced to the end: {sys.version_info < (3, 14)}" in done.stdout  # then pdb uses sys.monitoring
     assert "Exception ignored" not in done.stderr
+
+
+def stops_in(printed: str) -> List[Tuple[str, str]]:
+    """Return the (file name, function) of each place at which pdb stopped, and of each frame it was asked for."""
+    return [(Path(path).name, f"{function}:{line}") for path, line, function in re.findall(_PLACE, printed, re.M)]
+
+
+_PLACE = r"^(?:\(Pdb\) )*> (\S+\.py)\((\d+)\)(<?\w+>?)\(\)"
+
+
+def test_next_and_up_stay_in_the_users_frames(run_program: Any, tmp_path: Path) -> None:
+    printed = run_program("paused.py", tmp_path, stdin="\n".join(["n", "n", "up", "c", "c", ""]))
+    assert stops_in(printed) == [
+        *(("paused.py", f"main:{line}") for line in (18, 19, 20)),
+        ("paused.py", "<module>:25"),
+        ("paused.py", "main:21"),  # its body is on the line of the with statement
+    ]
+    assert "RESULT [8.0, 8.0, 8.0]" in printed
+
+
+def test_step_goes_from_the_users_line_to_the_files_of_the_dump(run_program: Any, tmp_path: Path) -> None:
+    printed = run_program("paused.py", tmp_path, stdin="\n".join([*["s"] * 20, "c", "c", ""]))
+    files = [file for file, _ in itertools.groupby(file for file, _ in stops_in(printed))]
+    assert files == [
+        "paused.py",
+        *["__transformed_code_0_for_scaled.py", "__compiled_fn_1.Captured_Graph.0.py"],
+        *["__transformed_code_0_for_scaled.py", "paused.py"],
+        *files[5:],
+    ]
+    assert set(files[5:]) <= set(files[:5])
+    assert "RESULT [8.0, 8.0, 8.0]" in printed
+
+
+def test_a_breakpoint_in_a_compiled_function_is_set_where_it_runs(run_program: Any, tmp_path: Path) -> None:
+    graph = tmp_path / "__compiled_fn_1.Captured_Graph.0.py"
+    printed = run_program("paused.py", tmp_path, stdin="\n".join(["b 11", "b scaled", "b 16", *["c"] * 12, ""]))
+    (line,) = re.findall(rf"paused.py:11 is compiled, in scaled. It runs at {re.escape(str(graph))}:(\d+);", printed)
+    assert printed.count("is compiled") == 2  # line 16 runs as it is
+    stopped = stops_in(printed)
+    assert (graph.name, f"forward:{line}") in stopped
+    assert ("__transformed_code_0_for_scaled.py", "scaled:2") in stopped
+    assert "RESULT [8.0, 8.0, 8.0]" in printed

@@ -13,10 +13,10 @@ import torch
 from torch_versions import IS_OLD
 
 import depyf
+from depyf.decompiler.normal import lowering
+from depyf.decompiler.pipeline import attempts
+from depyf.decompiler.pipeline.attempts import Attempts
 from depyf.dynamo.capture import graphs
-from depyf.normal import lowering
-from depyf.pipeline import attempts
-from depyf.pipeline.attempts import Attempts
 from depyf.report.analysis import compilations
 
 ENTERED = """

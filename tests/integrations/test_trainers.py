@@ -14,7 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.integrations import recording  # noqa: E402
 from depyf.integrations.recording import TrainingRecord  # noqa: E402
 

@@ -10,13 +10,14 @@ from typing import Dict, Iterator, List
 import frames_blocks
 import frames_calls
 import frames_closures
+import frames_effects
 import frames_modules
 import frames_nested
 import torch
 from breaking_case import Maker
 from case import run
 
-FAMILIES = (frames_nested, frames_closures, frames_blocks, frames_modules, frames_calls)
+FAMILIES = (frames_nested, frames_closures, frames_blocks, frames_modules, frames_calls, frames_effects)
 PROGRAMS: Dict[str, Maker] = {name: make for family in FAMILIES for name, make in family.PROGRAMS.items()}
 
 TORCH = tuple(map(int, torch.__version__.split(".")[:2]))

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+import depyf
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 example, backend, folder = sys.argv[1:]
@@ -19,5 +21,6 @@ if not hasattr(torch.compiler, "set_stance"):
     torch.compile = functools.partial(torch.compile, backend=backend)
 elif backend != "inductor":
     torch.compiler.set_stance(force_backend=backend)
-sys.argv = [str(EXAMPLES / f"{example}.py"), folder]
-runpy.run_path(sys.argv[0], run_name="__main__")
+sys.argv = [str(EXAMPLES / f"{example}.py")]
+with depyf.prepare_debug(folder):
+    runpy.run_path(sys.argv[0], run_name="__main__")

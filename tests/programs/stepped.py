@@ -11,8 +11,8 @@ from typing import Any, Callable
 import torch
 
 import depyf
+from depyf.decompiler.errors import DecompilationError
 from depyf.dynamo.capture import rendering
-from depyf.errors import DecompilationError
 
 
 def toy(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

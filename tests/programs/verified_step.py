@@ -16,8 +16,8 @@ import torch
 from case import detached
 
 import depyf
+from depyf.decompiler.result import Verdict
 from depyf.dynamo.capture.records import TransformedCode
-from depyf.result import Verdict
 
 Step = Callable[[], Any]
 

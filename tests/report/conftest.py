@@ -12,8 +12,8 @@ from sample_runs import hostile_run, sample_run
 from transformer_run import transformer_run
 
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.comparison_data import as_differences, tables_of
-from depyf.report.diff.matching import Side
+from depyf.report.diff.comparison_output import as_differences, tables_of
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.run import Artifact, Run
 from depyf.report.render.page import TextOf, render_page, render_pages
 
@@ -37,7 +37,7 @@ def comparison_page(sample: Tuple[Run, TextOf]) -> str:
         text = text_of(artifact)
         return text if text is None else text.replace("sigmoid.default", "tanh.default")
 
-    comparison = compare(Side("old", run, text_of), Side(hostile, after, other_text))
+    comparison = compare(ComparedRun("old", run, text_of), ComparedRun(hostile, after, other_text))
     pair = [(run, text_of), (after, other_text)]
     return render_pages(pair, as_differences(comparison), ["old", hostile], tables_of(comparison))
 

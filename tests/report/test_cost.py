@@ -18,7 +18,7 @@ from depyf.report.analysis.functions import Functions
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked
 from depyf.report.analysis.sources import Sources
-from depyf.report.diff.matching import Side
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.diff.rank_summary import summary_of
 from depyf.report.model.counts import counts_by_function
 from depyf.report.model.run import Artifact, Run
@@ -106,7 +106,7 @@ STEPS: Dict[str, Callable[[int], Callable[[], object]]] = {
     "the model": lambda size: partial(build_run, events(size), artifacts(size), files=Files(read=no_text)),
     "index.md": lambda size: partial(index_markdown, run_of(size)),
     "index.html": lambda size: partial(render_page, run_of(size), no_text),
-    "summary of a rank": lambda size: partial(summary_of, Side("rank 0", run_of(size), no_text)),
+    "summary of a rank": lambda size: partial(summary_of, ComparedRun("rank 0", run_of(size), no_text)),
     "counts": lambda size: partial(counts_by_function, run_of(size)),
     "links": lambda size: partial(linked, artifacts(size), Anchored({}), Sources(no_text), {}, Parts()),
     "cache hits": lambda size: partial(anchored, artifacts(size), {}, ids(size), Sources(no_text)),

@@ -25,7 +25,7 @@ from same_source import (
 if sys.version_info >= (3, 9):
     unparse = ast.unparse
 else:
-    from depyf.source.printing.unparsing import unparse
+    from depyf.decompiler.source.printing.statements import unparse
 
 Block = List[ast.stmt]
 

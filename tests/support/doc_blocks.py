@@ -97,7 +97,8 @@ def _is_program(block: Block) -> bool:
 
 
 def _environment(folder: Path) -> Dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DEPYF_", "TORCH", "PYTEST_"))}
+    others = ("DEPYF_", "TORCH", "PYTEST_", "CI")  # where CI is set, dumps have no values
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     return {
         **kept,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),

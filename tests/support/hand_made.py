@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Dict, Iterable, List, Sequence, Tuple, Union
 
-from depyf.bytecode.opcode_table import running_version, table_for
+from depyf.decompiler.bytecode.opcode_table import running_version, table_for
 
 Line = Union[str, Tuple[str, Union[int, str]]]
 """``"OPCODE"``, ``("OPCODE", argument)``, ``("JUMP", "label")``, or in lower case ``"label"`` of what is behind it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
-from depyf.normal.ops import Handler, Instr, NormalCode, Op
+from depyf.decompiler.normal.ops import Handler, Instr, NormalCode, Op
 
 
 @dataclass(frozen=True)

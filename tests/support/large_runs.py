@@ -7,13 +7,13 @@ from typing import Callable, Optional, Tuple
 
 from run_builder import RunBuilder
 
-from depyf.report.model.run import Artifact, FailedGuard, Function, Recompile, Run, Source
+from depyf.report.model.run import Artifact, FailedEntryGuard, Function, Recompile, Run, SourceFile
 
 
 def stormy(run: Run, count: int) -> Run:
     """A run whose first function was compiled again and again: a guard of each of the last eight entries failed."""
     failed = [
-        FailedGuard(
+        FailedEntryGuard(
             f"0/{entry}",
             f"n == {entry}",
             f"n is {entry + 1}, and was compiled for {entry}",
@@ -39,7 +39,7 @@ def many_functions(count: int, operations: int = 30) -> Tuple[Run, Callable[[Art
     length = operations + 3
     lines = [f"    x = sin(x, {line})" for line in range(length - 1)]
     text = "\n".join("\n".join([f"def f{number}(x):", *lines]) for number in range(count))
-    b = RunBuilder(sources=[Source("/m.py", text)])
+    b = RunBuilder(sources=[SourceFile("/m.py", text)])
     for number in range(count):
         first = 1 + number * length
         b.functions.append(Function(f"f{number}", f"f{number}", 0, first, first + length - 1))

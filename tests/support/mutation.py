@@ -28,12 +28,12 @@ from mutators import MUTATORS, mutated, numbers_at
 from mutators.settled import unsettled
 from same_bytecode import same_bytecode
 
-from depyf.bytecode.lines import line_of_offset
 from depyf.decompiler import Decompilation, DecompilationError, decompile_code
-from depyf.source.compiling.to_code import compile_like
-from depyf.source.printing.text import to_source
-from depyf.source.source_text import SourceText
-from depyf.verify import Finding, compare
+from depyf.decompiler.bytecode.lines import line_of_offset
+from depyf.decompiler.source.compiling.to_code import compile_like
+from depyf.decompiler.source.printing.text import to_source
+from depyf.decompiler.source.source_text import SourceText
+from depyf.decompiler.verify import Finding, compare
 
 Compiled = TypeVar("Compiled")
 Key = TypeVar("Key", bound=Hashable)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, List, Tuple
 
-from depyf.normal.lowering import lower
-from depyf.normal.ops import Instr, NormalCode, Op
-from depyf.verify import Comparison, Finding
-from depyf.verify.comparison import MismatchError
-from depyf.verify.product import Product
-from depyf.verify.program import Program
-from depyf.verify.settings import Settings
+from depyf.decompiler.normal.lowering import lower
+from depyf.decompiler.normal.ops import Instr, NormalCode, Op
+from depyf.decompiler.verify import Comparison, Finding
+from depyf.decompiler.verify.comparison import MismatchError
+from depyf.decompiler.verify.product import Product
+from depyf.decompiler.verify.program import Program
+from depyf.decompiler.verify.settings import Settings
 
 Step = Tuple[Any, ...]
 

@@ -24,24 +24,24 @@ import random_flow
 import random_programs
 import random_syntax
 
+from depyf.base.own_bugs import let_through
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.flow.copies import undo_copies
-from depyf.flow.graph import FlowGraph, build
-from depyf.lift.lifter import lift
-from depyf.lift.nodes import LiftedGraph
-from depyf.normal.lowering import lower
-from depyf.normal.ops import Handler, Instr, NormalCode, Op
-from depyf.own_bugs import let_through
-from depyf.source.printing.text import to_source
-from depyf.structure.dispatch import dispatch
-from depyf.structure.sequences import structure
-from depyf.structure.unstructured import Unstructured
-from depyf.verify import Finding
-from depyf.verify.comparison import MismatchError
-from depyf.verify.product import Product
-from depyf.verify.program import Program
-from depyf.verify.settings import Settings
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.flow.copies import undo_copies
+from depyf.decompiler.flow.graph import FlowGraph, build
+from depyf.decompiler.lift.lifter import lift
+from depyf.decompiler.lift.nodes import LiftedGraph
+from depyf.decompiler.normal.lowering import lower
+from depyf.decompiler.normal.ops import Handler, Instr, NormalCode, Op
+from depyf.decompiler.source.printing.text import to_source
+from depyf.decompiler.structure.dispatch.loop import dispatch
+from depyf.decompiler.structure.sequences import structure
+from depyf.decompiler.structure.unstructured import Unstructured
+from depyf.decompiler.verify import Finding
+from depyf.decompiler.verify.comparison import MismatchError
+from depyf.decompiler.verify.product import Product
+from depyf.decompiler.verify.program import Program
+from depyf.decompiler.verify.settings import Settings
 
 CPU_SECONDS = 20.0
 

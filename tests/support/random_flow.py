@@ -1,7 +1,7 @@
 """Random control flow that no compiler wrote: jumps into loops, into and out of ``try`` bodies.
 
 A program is a graph of blocks in nested zones. Each block reports itself and asks an oracle where to go. Here it is
-assembled to the normal form, so it is the same for all Pythons; tests/structure/test_random_flow.py assembles it to
+assembled to the normal form, so it is the same for all Pythons; test_random_flow.py assembles it to
 bytecode of 3.11, too.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from interpreter import Interpreter
 
-from depyf.normal.ops import ENDS, Handler, Instr, NormalCode, Op
+from depyf.decompiler.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 
 FUEL = 40
 

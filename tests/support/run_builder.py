@@ -9,14 +9,14 @@ from depyf.report.model.run import (
     Artifact,
     Call,
     Compilation,
+    EntryGuard,
     Function,
-    Guard,
-    Kernel,
     Link,
+    ModuleKernel,
     Phase,
     Place,
     Run,
-    Source,
+    SourceFile,
 )
 
 Op = Tuple[str, str, Tuple[Place, ...]]
@@ -52,11 +52,11 @@ extern "C"  void  kernel(const float* in_ptr0,
 class RunBuilder:
     """Collects what a ``Run`` is made of. ``texts`` are the texts of the artifacts by id, as a dump would hold them."""
 
-    sources: List[Source] = field(default_factory=list)
+    sources: List[SourceFile] = field(default_factory=list)
     functions: List[Function] = field(default_factory=list)
     compilations: List[Compilation] = field(default_factory=list)
     artifacts: List[Artifact] = field(default_factory=list)
-    kernels: List[Kernel] = field(default_factory=list)
+    kernels: List[ModuleKernel] = field(default_factory=list)
     phases: List[Phase] = field(default_factory=list)
     texts: Dict[str, str] = field(default_factory=dict)
     clock: float = 0.0
@@ -135,12 +135,14 @@ class RunBuilder:
         )
         for kernel, first, last, call, places, nodes in made:
             self.kernels.append(
-                Kernel(path, kernel, compile_id, backward, False, first, last, (base + call,), places, nodes)
+                ModuleKernel(path, kernel, compile_id, backward, False, first, last, (base + call,), places, nodes)
             )
         if ops:
             at = base + len(calls) - 1
             self.kernels.append(
-                Kernel(path, "extern_kernels.addmm", compile_id, backward, True, 0, 0, (at,), ops[-1][2], (ops[-1][0],))
+                ModuleKernel(
+                    path, "extern_kernels.addmm", compile_id, backward, True, 0, 0, (at,), ops[-1][2], (ops[-1][0],)
+                )
             )
         return path
 
@@ -151,7 +153,7 @@ class RunBuilder:
         ops: Sequence[Op],
         *,
         calls: Sequence[Call] = (),
-        guards: Sequence[Guard] = (),
+        guards: Sequence[EntryGuard] = (),
         seconds: float = 0.5,
         backward: bool = False,
         **more: object,

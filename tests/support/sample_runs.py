@@ -8,20 +8,20 @@ from typing import Callable, Dict, List, Optional, Tuple
 from run_builder import Op, RunBuilder
 
 from depyf.report.model.memory import HeldTensor, Memory
-from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import (
     Artifact,
     Call,
-    FailedGuard,
+    EntryGuard,
+    FailedEntryGuard,
     Fallback,
     Finding,
     Function,
     GraphBreak,
-    Guard,
+    ModulePart,
     Recompile,
     Run,
     ShapeEvent,
-    Source,
+    SourceFile,
 )
 
 TextOf = Callable[[Artifact], Optional[str]]
@@ -81,7 +81,9 @@ log = []
 
 def sample_run() -> Tuple[Run, TextOf]:
     """5 breaks, 6 recompiles, a fallback, forward and backward, kernels; two functions that have resume functions."""
-    b = RunBuilder(sources=[Source("/home/me/train.py", PROGRAM), Source("/venv/torch/nn/linear.py", None, True)])
+    b = RunBuilder(
+        sources=[SourceFile("/home/me/train.py", PROGRAM), SourceFile("/venv/torch/nn/linear.py", None, True)]
+    )
     step = b.place("def train_step")[1]
     ends = step + 14
     b.functions += [
@@ -224,7 +226,8 @@ def _train_step(b: RunBuilder) -> None:
             goes_on = [Call(None, 2), Call(None, 2)]
         place = ops[0][2][0]
         guards = [
-            Guard("TENSOR_MATCH", f"check_tensor(L['x{n}'], Tensor, float32)", f"L['x{n}']", place) for n in range(3)
+            EntryGuard("TENSOR_MATCH", f"check_tensor(L['x{n}'], Tensor, float32)", f"L['x{n}']", place)
+            for n in range(3)
         ]
         b.compilation(
             f"{frame}/0",
@@ -252,8 +255,8 @@ def _scaled(b: RunBuilder, function: int) -> Tuple[Recompile, ...]:
     recompiles = []
     for number in range(7):
         guards = (
-            Guard("EQUALS_MATCH", f"L['factor'] == {number}", "L['factor']", multiply),
-            Guard("TENSOR_MATCH", "check_tensor(L['x'], Tensor, float32, size=[64, 16])", "L['x']", multiply),
+            EntryGuard("EQUALS_MATCH", f"L['factor'] == {number}", "L['factor']", multiply),
+            EntryGuard("TENSOR_MATCH", "check_tensor(L['x'], Tensor, float32, size=[64, 16])", "L['x']", multiply),
         )
         b.compilation(
             f"6/{number}",
@@ -272,7 +275,7 @@ def _scaled(b: RunBuilder, function: int) -> Tuple[Recompile, ...]:
             callers=(b.place("log = []"), b.place("def route")) if number < 5 else (),
         )
         if number:
-            failed = FailedGuard(
+            failed = FailedEntryGuard(
                 f"6/{number - 1}",
                 f"L['factor'] == {number - 1}",
                 f"factor was {number - 1} and is now {number}",
@@ -295,7 +298,7 @@ def _route(b: RunBuilder, function: int) -> None:
         function,
         [("mean", "mean.dim(arg0_1, [-1])", (gate,)), ("argmax", "argmax.default(mean)", (which,))],
         calls=[Call(None, function + 1)],
-        guards=[Guard("TYPE_MATCH", "___check_type_id(L['experts'], 94)", "L['experts']", gate)],
+        guards=[EntryGuard("TYPE_MATCH", "___check_type_id(L['experts'], 94)", "L['experts']", gate)],
         runs=4,
     )
     b.compilation(

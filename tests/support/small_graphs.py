@@ -5,7 +5,7 @@
                                                             finds a LASTI above it)
     out leaves handler/1:   CONST None; RETURN              where a removed copy of a ``finally`` body was
 
-Operations are those of ``depyf.normal.ops``: ``LOAD x`` is a local variable, ``LOAD global.x`` is not. What has a line
+Operations are those of ``normal/ops.py``: ``LOAD x`` is a local variable, ``LOAD global.x`` is not. What has a line
 of its own, or columns, ends with ``@3`` or ``@3:4-12``. Jumps: ``-> label``, ``false -> target, fall`` (any kind of
 BRANCH), ``for -> body, exhausted``. Without one, a block that neither returns nor raises falls into the next line.
 """
@@ -17,9 +17,9 @@ import itertools
 import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
-from depyf.bytecode.lines import Span
-from depyf.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term, Test
-from depyf.normal.ops import Handler, Instr, NormalCode, Op
+from depyf.decompiler.bytecode.lines import Span
+from depyf.decompiler.flow.graph import Block, Branch, End, FlowGraph, For, Jump, Region, Term, Test
+from depyf.decompiler.normal.ops import Handler, Instr, NormalCode, Op
 
 FUNCTION = (lambda: None).__code__.replace(co_name="f")
 MODULE = compile("", "<module>", "exec", dont_inherit=True)

@@ -20,10 +20,10 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tupl
 
 from small_graphs import FUNCTION, flow, lines_of, regions_of
 
-from depyf.flow.graph import Block, End, FlowGraph
-from depyf.hints import Hints
-from depyf.lift.lifter import lift
-from depyf.lift.nodes import (
+from depyf.decompiler.flow.graph import Block, End, FlowGraph
+from depyf.decompiler.hints import Hints
+from depyf.decompiler.lift.lifter import lift
+from depyf.decompiler.lift.nodes import (
     BindException,
     Condition,
     ExceptionTest,
@@ -42,8 +42,8 @@ from depyf.lift.nodes import (
     WithEnter,
     WithExit,
 )
-from depyf.normal.ops import NormalCode
-from depyf.source.printing.unparsing import unparse
+from depyf.decompiler.normal.ops import NormalCode
+from depyf.decompiler.source.printing.statements import unparse
 
 _MARKS = (BindException, PopException)
 

@@ -7,8 +7,7 @@ from typing import Callable, List, Optional, Tuple
 
 from run_builder import Op, RunBuilder
 
-from depyf.report.model.module_part import ModulePart
-from depyf.report.model.run import Artifact, Function, Guard, Run, Source
+from depyf.report.model.run import Artifact, EntryGuard, Function, ModulePart, Run, SourceFile
 
 _MODEL = """\
 import torch
@@ -49,7 +48,7 @@ _STEPS = {
 
 def transformer_run(layers: int) -> Tuple[Run, Callable[[Artifact], Optional[str]]]:
     """Forward and backward of ``layers`` layers in one graph."""
-    b = RunBuilder(sources=[Source("/home/me/model.py", _MODEL)])
+    b = RunBuilder(sources=[SourceFile("/home/me/model.py", _MODEL)])
     first = b.place("def forward(self, ids")[1]
     b.functions.append(Function("forward", "Model.forward", 0, first, first + 4))
     call = b.place("x = layer(x, mask)")
@@ -60,7 +59,7 @@ def transformer_run(layers: int) -> Tuple[Run, Callable[[Artifact], Optional[str
                 arguments = ", ".join(f"primals_{layer * 12 + n}" for n in range(4))
                 ops.append((f"{node}_{layer}", f"{node}.default({arguments}, [8, 512, 1024])", (call, b.place(code))))
     guards = [
-        Guard(
+        EntryGuard(
             "TENSOR_MATCH",
             f"check_tensor(L['self']._modules['layers'][{n}].weight, torch.float32, size=[1024])",
             "L",

@@ -10,7 +10,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
-from depyf.stored_text import StoredText
+from depyf.base.stored_text import StoredText
 from depyf.torch_trace import log_records
 from depyf.torch_trace.log_file import LogError, TraceLog, find_logs, is_log, read_log
 
@@ -104,12 +104,12 @@ def test_what_a_program_prints_between_the_records_is_left_out_and_said(tmp_path
     text = f"hello\n{record(graph(0), 'a')}loss: {{0.3}}\n\tindented by the program\n{record(graph(1), 'b')}"
     (log,) = read(tmp_path, text)
     assert [event.compile_id for event in log.events] == ["0/0", "1/0"]
-    assert log.notes[-1].startswith("2 lines in it are not of the trace")
+    assert log.notes[-1].startswith("2 lines of the log do not belong to the trace")
 
 
 def test_a_payload_that_was_mixed_with_other_output_is_said(tmp_path: Path) -> None:
     (log,) = read(tmp_path, record(graph(has_payload="0" * 32), "not this"))
-    assert log.notes == ("1 of its records have only a part of their text (cut off, or mixed with other output)",)
+    assert log.notes == ("1 records of the log have only a part of their text (cut off, or mixed with other output)",)
 
 
 def test_processes_that_wrote_into_one_file_are_taken_apart(tmp_path: Path) -> None:
@@ -195,10 +195,10 @@ def test_a_log_may_become_longer_after_it_was_read_and_other_changes_are_an_erro
         file.write(b"\tmore\n")
     assert log.events[0].payload == payload
     os.truncate(path, 200)
-    with pytest.raises(OSError, match="another program has changed it"):
+    with pytest.raises(OSError, match="another program has changed the file"):
         str(log.events[0].text)
     path.write_text(record(graph(), payload.replace("line", "other")))
-    with pytest.raises(OSError, match="another program has changed it"):
+    with pytest.raises(OSError, match="another program has changed the file"):
         str(log.events[0].text)
 
 
@@ -206,7 +206,7 @@ def test_a_payload_with_other_lines_between_its_own_is_whole(tmp_path: Path) -> 
     lines = "".join(f"\tline {number} {'x' * 100}\n" for number in range(20))
     (log,) = read(tmp_path, f"{record(graph(), 'head')}printed\n{lines}")
     assert log.events[0].payload == "head\n" + lines.replace("\t", "")[:-1]
-    assert log.notes == ("1 lines in it are not of the trace, and were left out",)
+    assert log.notes == ("1 lines of the log do not belong to the trace and were skipped",)
 
 
 def test_what_is_no_utf_8_is_replaced(tmp_path: Path) -> None:

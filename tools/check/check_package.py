@@ -35,7 +35,11 @@ STEPS = ("build", "install", "torch", "upgrade", "demo")
 PYTHONS = ("3.8", "3.11", "3.13", "3.14")
 PAIRS = ("3.8+2.2.2", "3.11+2.13.0", "3.13+2.15.0", "3.14+2.15.0")
 OLD = "0.20.0"
-TESTS = ("tests/bytecode/test_pyc.py", "tests/verify/test_proofs.py", "tests/dropin/test_decompile.py")
+TESTS = (
+    "tests/decompiler/bytecode/test_pyc.py",
+    "tests/decompiler/verify/test_proofs.py",
+    "tests/dropin/test_decompile.py",
+)
 TESTS_WITH_TORCH = ("tests/dynamo/test_pair.py",)
 TIMEOUT = 1800
 

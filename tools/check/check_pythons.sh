@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The tests of the decompiler on CPythons other than the one that everything runs on, each in a venv of its own.
 #
-#   tools/check/check_pythons.sh [--quick] [VERSION...]
+#   tools/check/check_pythons.sh [--quick | --all] [VERSION...]
 #
 # Without VERSIONs: all that pyproject.toml has as classifiers, except the Makefile's MAIN. A VERSION that is named (3.9)
 # is tested whether it has one or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
+# Each version runs a share of the tests marked "shared" (random programs, mutants, modules of the standard library), and
+# all versions together run all of them; --all: every version runs all.
 # Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more, and tools/check/debian_pythons.sh fetches
 # those that are missing. One that isn't there is skipped, with a line that says so, unless it was named. The venvs are in
 # .venvs beside the main worktree's .git, for all worktrees.
@@ -12,12 +14,14 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 quick=
+shares=4
 versions=()
 for argument in "$@"; do
     case "$argument" in
         --quick) quick=1 ;;
+        --all) shares=1 ;;
         3.*) versions+=("$argument") ;;
-        *) echo "usage: tools/check/check_pythons.sh [--quick] [VERSION...]" >&2; exit 2 ;;
+        *) echo "usage: tools/check/check_pythons.sh [--quick | --all] [VERSION...]" >&2; exit 2 ;;
     esac
 done
 supported=" $(.ci/pythons --supported | tr '\n' ' ')"
@@ -75,10 +79,12 @@ check() {
     if [ -n "$quick" ]; then
         "$python" -m pytest -q --tb=short -p no:cacheprovider tests/decompiler/test_corpus.py -k whole_module
     else
+        # By the number of the version, so that neighbours run different shares.
+        export DEPYF_TESTS_SHARE=$((${version#3.} % shares))/$shares
         # shellcheck disable=SC2086
         "$python" -m pytest -q --tb=short -p no:cacheprovider -m "not slow" \
             $(printf 'tests/decompiler/test_%s.py ' $DECOMPILED) \
-            tests/bytecode tests/normal tests/flow tests/source tests/structure tests/verify
+            $(printf 'tests/decompiler/%s ' bytecode normal flow source structure verify)
         # shellcheck disable=SC2086
         "$python" -m depyf sweep -j 1 --top 5 $SWEPT
     fi

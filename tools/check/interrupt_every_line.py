@@ -41,7 +41,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 import depyf
-from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import attribution, frame_evaluation, locks, patching, run_callback, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes

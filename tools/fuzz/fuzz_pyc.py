@@ -31,11 +31,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 
-from depyf.bytecode.code import PortableCode
-from depyf.bytecode.opcode_table import table_for
-from depyf.bytecode.pyc import HEADER, PycError, parse_pyc
-from depyf.errors import DecompilationError
-from depyf.pipeline import decompile_code
+from depyf.decompiler.bytecode.code import PortableCode
+from depyf.decompiler.bytecode.opcode_table import table_for
+from depyf.decompiler.bytecode.pyc import HEADER, PycError, parse_pyc
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.pipeline import decompile_code
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "decompiler" / "corpus"
 SMALL = 3000
@@ -322,7 +322,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 
 def _show(made: Any) -> int:
-    from depyf.normal.disassembly import disassembly
+    from depyf.decompiler.normal.disassembly import disassembly
 
     code = parse_pyc(made, "mutant").code if isinstance(made, bytes) else made
     try:

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 from mutation import Fate, Mutant, Subject, Wanted, plan
 from mutators import MUTATORS
 
-from depyf.sweep.targets import find_files, read_module, size, targets_of
+from depyf.sweep.targets import find_files, read_module, targets_of
 
 MODULES = (
     "_collections_abc", "_pydecimal", "abc", "argparse", "ast", "asyncio.base_events", "asyncio.locks",
@@ -107,7 +107,7 @@ def _objects(file: File) -> List[Object]:
     return [
         Object(f"{label}:{target.line} {target.qualname}", marshal.dumps(target.code), file.reached)
         for target in targets_of(read_module(file.path), file.path)
-        if size(target.code) <= file.largest
+        if target.size <= file.largest
     ]
 
 

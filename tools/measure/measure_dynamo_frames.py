@@ -26,8 +26,8 @@ import breaking_frames  # noqa: E402
 import torch  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.decompiler.hints import Hints  # noqa: E402
 from depyf.dynamo.entries.hints import hints_for  # noqa: E402
-from depyf.hints import Hints  # noqa: E402
 
 
 class Count:

@@ -1,6 +1,6 @@
 """Show the imports between the rooms of a package: rooms, floors, arrows, arrows that go up, circles.
 
-    python tools/measure/measure_imports.py                    # the counts of dynamo/, report/, source/, one a line
+    python tools/measure/measure_imports.py                    # the counts of every package with rooms, one a line
     python tools/measure/measure_imports.py dynamo --arrows    # every arrow with the number of its imports
     python tools/measure/measure_imports.py dynamo --picture   # the picture of docs/architecture.md
     python tools/measure/measure_imports.py dynamo --source OTHER/src/depyf   # the same of another checkout
@@ -23,7 +23,8 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tu
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "depyf"
-PACKAGES = ("dynamo", "report", "source")
+PACKAGES = (".", "decompiler", "decompiler/source", "dynamo", "report")
+"""What is measured without arguments; ``.`` is the whole house, whose rooms are what stands in ``src/depyf``."""
 
 Arrow = Tuple[str, str]
 
@@ -49,25 +50,26 @@ def imports_in(tree: ast.AST) -> Iterator[str]:
 def read(package: str, source: Path = PACKAGE) -> Imports:
     """Read the imports between the modules of ``package``, a folder of ``source``."""
     folder = source / package
+    inner = tuple(part for part in package.split("/") if part != ".")
     trees = {}
     for path in sorted(folder.rglob("*.py")):
-        parts = ("depyf", package, *path.relative_to(folder).with_suffix("").parts)
+        parts = ("depyf", *inner, *path.relative_to(folder).with_suffix("").parts)
         trees[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text(encoding="utf-8"))
     modules = {name: ({*imports_in(tree)} & {*trees}) - {name} for name, tree in trees.items()}
     arrows: Counter[Arrow] = Counter()
     for name, imported in modules.items():
         for other in imported:
-            here, there = room_of(name), room_of(other)
+            here, there = room_of(name, len(inner)), room_of(other, len(inner))
             if here and there and here != there and not any(each.startswith(f"{other}.") for each in imported):
                 arrows[here, there] += 1
-    rooms = {room_of(name) for name in modules} - {""}
+    rooms = {room_of(name, len(inner)) for name in modules} - {""}
     return Imports(modules, dict(arrows), tuple(sorted(rooms)))
 
 
-def room_of(module: str) -> str:
-    """Return the room of a module, ``depyf.dynamo.hooks.patching`` -> ``hooks``; empty for the package itself."""
-    parts = module.split(".")
-    return parts[2] if len(parts) > 2 else ""
+def room_of(module: str, depth: int) -> str:
+    """Return the room of a module in a package ``depth`` levels below ``depyf``; empty for the package itself.
+    ``depyf.dynamo.hooks.patching`` is in room ``hooks`` of the package at depth 1, and in ``dynamo`` at depth 0."""
+    return [*module.split("."), "", ""][depth + 1]
 
 
 def circles(arrows: Sequence[Arrow]) -> List[Set[str]]:
@@ -126,7 +128,9 @@ def order_of(package: str) -> Sequence[str]:
     assert spec.loader is not None
     layers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(layers)
-    return tuple(layers.ROOMS.get(package, ()))
+    if package == ".":
+        return tuple(name for names in layers.LAYERS for name in names)
+    return tuple(layers.ROOMS.get(package.replace("/", "."), ()))
 
 
 def picture(package: str, source: Path = PACKAGE) -> str:

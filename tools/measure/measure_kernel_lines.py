@@ -24,7 +24,7 @@ from kernel_models import MODELS  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.dump.manifest import run_of  # noqa: E402
-from depyf.report.model.run import Kernel, Run  # noqa: E402
+from depyf.report.model.run import ModuleKernel, Run  # noqa: E402
 from depyf.torch_trace.breaks import frames_of  # noqa: E402
 from depyf.torch_trace.events import Event  # noqa: E402
 
@@ -66,19 +66,19 @@ def measure(name: str, directory: Path) -> Measured:
     return Measured(len(run.kernels), backward, sum(bool(k.places) for k in run.kernels), attributed, missed)
 
 
-def lines_of(run: Run, kernel: Kernel) -> Lines:
+def lines_of(run: Run, kernel: ModuleKernel) -> Lines:
     """Return the lines from which the page links to the kernel."""
     return {(run.sources[source].path, line) for source, line in kernel.places}
 
 
-def run_links(run: Run, kernel: Kernel) -> Iterator[Tuple[int, int]]:
+def run_links(run: Run, kernel: ModuleKernel) -> Iterator[Tuple[int, int]]:
     """Yield the line ranges of the kernel's module that are linked to lines of the user."""
     for artifact in run.artifacts:
         if artifact.id == kernel.artifact:
             yield from ((link.first, link.last) for link in artifact.links if link.places)
 
 
-def attributions(directory: Path, kernel: Kernel) -> Iterator[Lines]:
+def attributions(directory: Path, kernel: ModuleKernel) -> Iterator[Lines]:
     """Yield PyTorch's attribution of each line that launches the kernel."""
     from torch._inductor.codecache import PyCodeCache
 

@@ -42,8 +42,8 @@ from author_text import author_text, differences
 from same_source import Function, canonical_tree
 
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.result import Verdict
+from depyf.decompiler.errors import DecompilationError
+from depyf.decompiler.result import Verdict
 from depyf.sweep.pool import Selection
 from depyf.sweep.targets import find_files, read_module, stdlib_folder, targets_of
 

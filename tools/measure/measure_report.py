@@ -22,8 +22,7 @@ from torch import Tensor, nn  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.capture import provenance  # noqa: E402
-from depyf.dynamo.dump import active_sessions as capture  # noqa: E402
-from depyf.dynamo.dump import manifest  # noqa: E402
+from depyf.dynamo.dump import manifest, session_files  # noqa: E402
 
 
 class Layer(nn.Module):
@@ -78,7 +77,7 @@ def main() -> int:
     arguments = parser.parse_args()
     timed(provenance.Provenance, "of", "noting stacks and launches, while it compiles")
     timed(provenance.LaunchNotes, "_note", "noting stacks and launches, while it compiles")
-    timed(capture, "write_manifest", "all files at the end")
+    timed(session_files, "write_manifest", "all files at the end")
     for name, title in (("build_run", "the model"), ("to_json", "manifest.json"), ("render_page", "index.html")):
         timed(manifest, name, title)
     torch.manual_seed(0)

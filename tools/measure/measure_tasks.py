@@ -28,8 +28,8 @@ from dumps import dumped
 from playwright.sync_api import TimeoutError as NotFoundInTime
 
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.comparison_data import as_differences, tables_of
-from depyf.report.diff.matching import Side
+from depyf.report.diff.comparison_output import as_differences, tables_of
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.run import Run
 from depyf.report.render.page import TextOf, render_page, render_pages
 
@@ -159,7 +159,7 @@ def main() -> None:
 
 def compared_page(before: Tuple[Run, TextOf], after: Tuple[Run, TextOf]) -> str:
     """Return the page of what changed between two runs."""
-    comparison = compare(Side("before", *before), Side("after", *after))
+    comparison = compare(ComparedRun("before", *before), ComparedRun("after", *after))
     return render_pages([before, after], as_differences(comparison), ["before", "after"], tables_of(comparison))
 
 

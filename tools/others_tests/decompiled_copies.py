@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Iterable, List
 
 from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
+from depyf.decompiler.errors import DecompilationError
 from depyf.sweep.judge import judge
 from depyf.sweep.targets import find_files, read_module, targets_of
 

@@ -27,8 +27,8 @@ from browser import VIEWS, browser, opened
 from dumps import dumped
 
 from depyf.report.model.run import Artifact, Place, Run
-from depyf.report.model.sides import with_sides
 from depyf.report.render.page import TextOf, render_page
+from depyf.report.render.page_data import with_sides
 
 _SHOWN = re.compile(r"screenshots/(\w+)-(\w+)\.png")
 
@@ -63,11 +63,12 @@ def shown() -> Set[Tuple[str, str]]:
 
 
 def run_example(program: str, scratch: Path) -> Path:
-    """Dump one of the examples, which take the folder as their argument, with its own caches: all is compiled."""
+    """Dump one of the examples with its own caches: all is compiled."""
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(scratch / "cache"), "PYTHONPATH": paths}
     dump = scratch / program
-    command = [sys.executable, os.path.join("examples", f"{program}.py"), str(dump)]
+    program_file = os.path.join("examples", f"{program}.py")
+    command = [sys.executable, "-m", "depyf", "run", "-q", "--no-config", "-o", str(dump), program_file]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment)
     return dump
 

@@ -20,15 +20,15 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional
 
 from depyf.decompiler import decompile_code
-from depyf.flow.copies import undo_copies
-from depyf.flow.graph import Block, Branch, FlowGraph, For, Jump, Region, build
-from depyf.lift.lifter import lift
-from depyf.lift.nodes import LiftedGraph, Node
-from depyf.normal.disassembly import disassembly
-from depyf.normal.lowering import lower
-from depyf.normal.ops import Instr, Op
-from depyf.source.printing.unparsing import unparse
-from depyf.structure.sequences import structure
+from depyf.decompiler.flow.copies import undo_copies
+from depyf.decompiler.flow.graph import Block, Branch, FlowGraph, For, Jump, Region, build
+from depyf.decompiler.lift.lifter import lift
+from depyf.decompiler.lift.nodes import LiftedGraph, Node
+from depyf.decompiler.normal.disassembly import disassembly
+from depyf.decompiler.normal.lowering import lower
+from depyf.decompiler.normal.ops import Instr, Op
+from depyf.decompiler.source.printing.statements import unparse
+from depyf.decompiler.structure.sequences import structure
 from depyf.sweep.targets import find_target
 
 EXAMPLE = "example"

@@ -6,7 +6,7 @@ import linecache
 from dataclasses import dataclass
 from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
-from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, counted, shortened
+from depyf.answers.watch import BREAK, FALLBACK, RECOMPILE, WatchEvent, counted, shortened
 
 __tracebackhide__ = True  # pytest shows the lines of the test alone
 
@@ -28,7 +28,7 @@ class ExpectationError(AssertionError):
 
     ``counts`` has the numbers by name (``breaks``, ``recompiles``, ``graphs``, ``fallbacks``), ``expected`` those that
     were given, and ``happened`` every graph break, recompilation and fallback of the block as a
-    ``depyf.answers.happening.Happening``, with its stack and its advice.
+    ``depyf.answers.watch.WatchEvent``, with its stack and its advice.
     """
 
     __module__ = "depyf"
@@ -39,7 +39,7 @@ class ExpectationError(AssertionError):
         message: str,
         counts: Optional[Mapping[str, int]] = None,
         expected: Optional[Mapping[str, Number]] = None,
-        happened: Sequence[Happening] = (),
+        happened: Sequence[WatchEvent] = (),
     ) -> None:
         super().__init__(message)
         self.counts = dict(counts or {})
@@ -51,10 +51,10 @@ class ExpectationError(AssertionError):
 class Counted:
     """What happened while something ran: a block of ``expect``, or a test under ``pytest --depyf``."""
 
-    happened: Sequence[Happening]
+    happened: Sequence[WatchEvent]
     graphs: int
 
-    def relevant(self, name: str) -> List[Happening]:
+    def relevant(self, name: str) -> List[WatchEvent]:
         """Return what counts under this name; a graph break once for each compilation that came to it."""
         kind = WORDS[name]
         return [each for each in self.happened if each.kind == kind]
@@ -88,7 +88,7 @@ class Counted:
             yield _NOTHING
 
 
-def described(happened: Sequence[Happening]) -> Iterator[str]:
+def described(happened: Sequence[WatchEvent]) -> Iterator[str]:
     """Yield lines about each event: its kind, the stack with the lines of the source, how to avoid it."""
     for each in happened:
         yield ""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import html
+import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Tuple
 
 from depyf.answers.bisected import Bisected
 from depyf.answers.consoles import in_console
-from depyf.answers.happening import counted
-from depyf.lazy_pattern import re_compile
+from depyf.answers.watch import counted
 
 _PYTHON = "python"
 
-_TRACING = re_compile(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b")
+_TRACING = re.compile(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b")
 """The error where Dynamo can't trace a graph that it has written itself; the script has run it eagerly before."""
 
 
@@ -82,8 +82,8 @@ def _lines(answer: Extracted) -> Iterator[str]:
 def _next_steps(answer: Extracted) -> Iterator[str]:
     """Yield what PyTorch has for a script that fails."""
     if _TRACING.search(answer.output) is not None:
-        yield "  Dynamo of this PyTorch can't trace a graph again that it has written: no backend has got it"
-        yield f"  eagerly it runs: {_PYTHON} {shlex.quote(answer.path)} --backend none"
+        yield "  Dynamo of this PyTorch can't trace its own graph again, so no backend received the graph"
+        yield f"  run it eagerly: {_PYTHON} {shlex.quote(answer.path)} --backend none"
         return
-    yield f"  {answer.bisected or f'which part of the compiler does it: {answer.bisect_command}'}"
-    yield f"  a smaller graph, where it fails to compile: {answer.minify_command}"
+    yield f"  {answer.bisected or f'to find the part of the compiler at fault: {answer.bisect_command}'}"
+    yield f"  to reduce the graph, if it fails to compile: {answer.minify_command}"

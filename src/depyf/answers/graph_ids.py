@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-from depyf import file_names
-from depyf.lazy_pattern import re_compile
-from depyf.regular_files import read_text
+from depyf.base.regular_files import read_text
+from depyf.torch_trace import file_names
 
-_IN_BRACKETS = re_compile(r"\[([^\[\]]*\d+/\d+[^\[\]]*)\]")
-_AT_THE_END = re_compile(r".*\[([^\]]+)\]\Z", re.DOTALL)
-_TITLE = re_compile(r"([\w.-]+) of (__compiled_fn_-?\d+)(?: \(\d+\))?\Z")
+_IN_BRACKETS = re.compile(r"\[([^\[\]]*\d+/\d+[^\[\]]*)\]")
+_AT_THE_END = re.compile(r".*\[([^\]]+)\]\Z", re.DOTALL)
+_TITLE = re.compile(r"([\w.-]+) of (__compiled_fn_-?\d+)(?: \(\d+\))?\Z")
 
 
 def normalized(graph_id: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
 
 from depyf.answers.consoles import in_console
-from depyf.answers.happening import shortened
-from depyf.answers.looked import Looked
+from depyf.answers.coverage import Coverage
+from depyf.answers.watch import shortened
 
 OPERATION, INPUT, COMPILED, EAGER, RESULT = "operation", "input", "compiled code", "eager code", "result"
 """What a value that is not finite comes from (``NonFinite.source``)."""
@@ -119,7 +119,7 @@ class NonFinite:
         return f"<p><b>{html.escape(self.title)}</b></p><table><tbody>{rows}</tbody></table>"
 
 
-def summary(found: Tuple[NonFinite, ...], looked: Looked) -> str:
+def summary(found: Tuple[NonFinite, ...], looked: Coverage) -> str:
     """Return all findings as text; if there are none, what was checked."""
     if found:
         return "\n".join(str(each) for each in found)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.answers.consoles import in_console
-from depyf.answers.happening import counted
 from depyf.answers.nonfinite import Line, TensorFacts
+from depyf.answers.watch import counted
 
 COMPILED, REPLAYED = "compiled", "replayed"
 _MOST_LINES = 40

@@ -15,17 +15,18 @@ import warnings
 from typing import Optional, Sequence
 
 from depyf import __version__
-from depyf.cli import bug_reporting, completing, decompiling, extracting, hooking, memory, reporting, running
-from depyf.messages import error_line
+from depyf.base.messages import error_line
+from depyf.base.visible import visible
+from depyf.cli import bug_reporting, completing, decompiling, documents, reporting, running
+from depyf.cli.parsing import Parser
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
 from depyf.sweep.unreadable import UnreadableError
-from depyf.visible import visible
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed. That of
-    ``depyf diff`` is 1 when the runs differ, and that of ``depyf run`` is the program's."""
+    """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed.
+    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` the exit status of the program."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
     if own[:1] == ["run"]:
         options = _parser().parse_args(own)
@@ -97,20 +98,22 @@ class _Version(argparse.Action):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="depyf",
         description="Opens up torch.compile; decompiles CPython bytecode, verified.",
         epilog="Exit status: 0; 1 where not all could be proved, or runs differ; 2 where a command can't be done; 130 "
-        "after Ctrl-C. That of `depyf run` is the program's. `depyf COMMAND --help` says more.",
+        "after Ctrl-C. That of `depyf run` is the program's. `depyf COMMAND --help` says more, `depyf docs` has the "
+        "tutorial and all pages, `depyf example` programs to try.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the versions of depyf, Python and PyTorch")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     running.add_command(commands)
     reporting.add_commands(commands)
-    extracting.add_command(commands)
-    memory.add_command(commands)
+    bug_reporting.add_extract_command(commands)
+    reporting.add_memory_command(commands)
     decompiling.add_commands(commands)
-    hooking.add_commands(commands)
+    running.add_hook_commands(commands)
     bug_reporting.add_command(commands)
+    documents.add_commands(commands)
     completing.add_command(commands, lambda: parser)
     return parser

@@ -1,7 +1,10 @@
 """``depyf completion SHELL``: a script that completes commands, options, and files in bash, zsh or fish.
 
-It is made from the parser of the command line, so it has every command and option, and running depyf is not needed to
-complete: the scripts hold words only. Texts of help have no place in code of a shell but for fish, which are quoted.
+The script is generated from the parser of the command line, so it has every command and option, and pressing Tab does
+not run depyf. Only the script for fish contains help texts, quoted.
+
+``shtab`` is no replacement: its version 1.13 completes these shells, but needs Python 3.9 and has the licence MPL-2.0
+(CONTRIBUTING.md allows MIT, BSD and Apache); the versions for Python 3.8 do not know fish.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import argparse
 import shlex
 from typing import Callable, Dict, Mapping, Sequence
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,13 @@ def add_command(
         "~/.zshrc, after compinit; fish: depyf completion fish > ~/.config/fish/completions/depyf.fish. "
         "Exit status 0, 2 for another shell.",
     )
-    completion.set_defaults(run=lambda options: _completion(options, whole()))
     completion.add_argument("shell", choices=tuple(_SCRIPTS))
 
+    def run(options: argparse.Namespace) -> int:
+        print(_SCRIPTS[options.shell](completed(whole())), end="")
+        return 0
 
-def _completion(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    print(_SCRIPTS[options.shell](completed(parser)), end="")
-    return 0
+    completion.set_defaults(run=run)
 
 
 def completed(parser: argparse.ArgumentParser) -> Dict[str, Completed]:
@@ -72,7 +75,7 @@ def _first_line(text: str) -> str:
 
 def _bash(commands: Mapping[str, Completed]) -> str:
     cases = "".join(
-        f"        {name})\n{_bash_choices(each)}            words={shlex.quote(_words(each))} ;;\n"
+        f"        {name})\n{_bash_choices(each)}            words={shlex.quote(' '.join(each.options))} ;;\n"
         for name, each in commands.items()
         if name
     )
@@ -94,10 +97,6 @@ _depyf() {{
 }}
 complete -o filenames -o bashdefault -F _depyf depyf
 """
-
-
-def _words(command: Completed) -> str:
-    return " ".join(command.options)
 
 
 def _bash_choices(command: Completed) -> str:

@@ -52,21 +52,36 @@ def _add_decompile(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     decompile = commands.add_parser(
         "decompile",
         help="print the source of a module or of one function, or write a tree of sources",
-        description="Decompiles a .pyc file of this Python or an older one, a .py file (compiled first), all modules "
-        "of a folder, or one function or class. Nothing is imported. Exit status 0 when the text alone is proved to be "
-        "the same, 1 when not (or only with what a comment at its head lists), 2 when there is nothing to decompile or "
-        "it can't be written.",
+        description="Decompiles a .pyc file of any Python, an entry of an archive, a .py file (compiled first), all "
+        "modules of a folder or archive, or one function or class. Nothing is imported. Exit status 0 when the text "
+        "alone is proved to be the same, 1 when not (or only with what a comment at its head lists), 2 when there is "
+        "nothing to decompile or it can't be written.",
     )
     decompile.set_defaults(run=_decompile)
     decompile.add_argument(
         "target",
-        help="a .pyc or .py file, a folder or a module; with :qualname or :line for one function or class "
-        "(heapq:merge, a/b.py:Class.name, c.pyc:12)",
+        help="a .pyc or .py file, an entry of an archive (lib.zip/m.pyc), a folder, an archive or a module; with "
+        ":qualname or :line for one function or class (heapq:merge, a/b.py:Class.name, c.pyc:12)",
     )
     decompile.add_argument(
-        "-o", "--output", metavar="PATH", help="the file to write, for a folder the folder (no -: print)"
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="the file to write, for a folder or archive the folder (no -: print)",
     )
     decompile.add_argument("-f", "--force", action="store_true", help="replace existing files (never the input)")
+    decompile.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="print the text also where it is known to differ, with the difference in comments (exit status 1; one "
+        "target; for code of another Python this is always done)",
+    )
+    decompile.add_argument(
+        "--python",
+        metavar="3.N|PATH|none",
+        help="the Python that wrote a .pyc file: its version, where the file does not say it, or an interpreter, which "
+        "compiles the text for an exact proof (default: python3.N on PATH; none: only this Python compiles)",
+    )
     decompile.add_argument("--verdict", action="store_true", help="write the verdict in the last line")
     decompile.add_argument(
         "--dis", "--bytecode", action="store_true", dest="listing", help="print the bytecode and its normal form first"

@@ -15,6 +15,7 @@ NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "quiet": ("quiet", bool),
     "follow": ("follow", bool),
     "find-nonfinite": ("find_nonfinite", bool),
+    "values": ("values", str),
     "stepping": ("no_stepping", bool),
 }
 """The keys of the table, the option that each is the default of, and its type."""
@@ -34,6 +35,9 @@ def apply_defaults(options: argparse.Namespace) -> None:
         name, kind = NAMES[key]
         if not isinstance(value, kind):
             raise DefaultsError(f"{path}: {key} of [tool.depyf] must be a {kind.__name__}, not {value!r}")
+        if key == "values" and value not in ("all", "types"):
+            raise DefaultsError(f"{path}: values of [tool.depyf] must be 'all' or 'types', not {value!r}")
+        # A relative path is relative to the project; the option of ``stepping`` says the opposite of the key.
         if key == "output" and path is not None:
             value = os.path.join(os.path.dirname(path), str(value))
         if key == "stepping":

@@ -1,33 +1,34 @@
-"""``depyf report`` and ``depyf diff``: neither needs PyTorch."""
+"""``depyf report``, ``depyf diff`` and ``depyf memory``: what dumps and logs show. PyTorch is not needed."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
+import shutil
 import sys
 import time
 import webbrowser
 from pathlib import Path
-from typing import Collection, Dict, Iterable, Sequence, Tuple
+from typing import Collection, Dict, Iterable, Sequence, TextIO, Tuple
 
-from depyf import file_names
-from depyf.cli.progress_line import ProgressLine
-from depyf.messages import error_line, takes_escapes
+from depyf.base.messages import error_line, takes_escapes, write
+from depyf.base.visible import visible
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.comparison_text import comparison_lines
+from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.ranks import load_ranks
 from depyf.report.read.reading import NothingToRead, load
+from depyf.report.render.memory_words import whole_lines, with_memory
 from depyf.report.render.summary import summary_lines
 from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
 from depyf.report.render.writing import write_comparison, write_report, write_summaries
+from depyf.torch_trace import file_names
 from depyf.torch_trace.log_file import find_logs
-from depyf.visible import visible
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add both to the subparsers of the command line."""
+    """Add ``report`` and ``diff`` to the subparsers of the command line."""
     _add_report(commands)
     _add_diff(commands)
 
@@ -135,7 +136,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    """Report again when something has changed, until Ctrl-C; the exit status is then that of ``main``."""
+    """Report again when something has changed, until Ctrl-C; ``main`` then returns the exit status."""
     seen: object = None
     written = False
     ours = {os.path.abspath(path) for path in (options.output, options.perfetto, options.flow) if path}
@@ -282,3 +283,64 @@ def _style(line: str) -> str:
     if line.startswith("* "):
         return "bold"
     return {"+": "green", "-": "red", "@": "cyan", "!": "yellow"}.get(text[:1], "") if line.startswith(" ") else ""
+
+
+def add_memory_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``memory`` to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "memory",
+        help="how much memory graphs need: the peak, what is alive then, what is saved for the backward",
+        description="Prints, for each forward and backward graph of a dump or a TORCH_TRACE log, and for the code that "
+        "Inductor generated for it: the most memory that is alive at once, inputs included, the operation at which "
+        "that is, the largest tensors at that time, and what is saved for the backward. Counted are tensors; what "
+        "kernels need inside, and how an allocator rounds, is not known. PyTorch is not needed. Exit status 0, 2 when "
+        "there is nothing to read, or no such graph.",
+    )
+    parser.set_defaults(run=_memory)
+    parser.add_argument("path", metavar="PATH", help="a dump directory, or a log (of several ranks the first is read)")
+    parser.add_argument("graph", metavar="GRAPH", nargs="?", help="a compile id (0/1), or a part of a file name")
+
+
+def _memory(options: argparse.Namespace) -> int:
+    run = load_ranks([options.path]).runs[0].run
+    known = with_memory(run)
+    wanted = options.graph
+    shown = [each for each in known if wanted is None or wanted == each.compile_id or wanted in each.id]
+    if not shown:
+        which = "there is no graph of AOTAutograd" if not known else f"none of {len(known)} graphs is {wanted}"
+        error_line(visible(f"depyf: {options.path}: {which}"))
+        return 2
+    for number, artifact in enumerate(shown):
+        if number:
+            print()
+        for line in whole_lines(run, artifact):
+            print(visible(line))
+    return 0
+
+
+_SECONDS = 0.2
+"""Between two changes of the line."""
+
+
+class ProgressLine:
+    """A line on the error stream that says what takes long, on terminals only. Call it with what is being done; leaving
+    the context removes the line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = takes_escapes(stream)
+        self._shown = 0.0
+
+    def __call__(self, text: str) -> None:
+        now = time.monotonic()
+        if self._terminal and now - self._shown >= _SECONDS:
+            self._shown = now
+            width = shutil.get_terminal_size().columns - 1
+            write(self._stream, f"\r{visible(text)[:width]}\x1b[K")
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            write(self._stream, "\r\x1b[K")

@@ -1,25 +1,29 @@
-"""``depyf run``: arguments after the name of the program are never interpreted."""
+"""``depyf run``, whose arguments after the name of the program are never interpreted, and the hook that replaces it."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
-from typing import List, NoReturn, Sequence, Tuple
+from typing import Callable, List, NoReturn, Sequence, Tuple
 
+from depyf.base.messages import error_line
 from depyf.cli.defaults import DefaultsError, apply_defaults
-from depyf.messages import error_line
-from depyf.running.program import Program
-from depyf.running.runner import CannotRunError, run_dumped
+from depyf.running.program import UserProgram
+from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
+from depyf.running.start_hook import HookError, install_hook, uninstall_hook
 
-_OPTIONS = "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--no-stepping] [--no-config]"
+_OPTIONS = (
+    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--values WHICH] [--no-stepping] [--no-config]"
+)
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
-_WITH_VALUE = ("-o", "--output")
+_WITH_VALUE = ("-o", "--output", "--values")
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add it to the subparsers of the command line."""
+    """Add ``run`` to the subparsers of the command line."""
     parser = commands.add_parser(
         "run",
         usage=USAGE,
@@ -45,6 +49,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--find-nonfinite",
         action="store_true",
         help="find the first operation of compiled code that makes a NaN or an Inf (the program runs slower)",
+    )
+    parser.add_argument(
+        "--values",
+        choices=("all", "types"),
+        help="whether the dump quotes values that the program held, or their types (types where CI is set, else all)",
     )
     parser.add_argument(
         "--no-stepping",
@@ -74,7 +83,7 @@ def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
 
 
 def run(options: argparse.Namespace, words: Sequence[str]) -> int:
-    """Run the program ``words[0]``; return the program's exit status, or 2 when there is none to run."""
+    """Run the program ``words[0]``; return the program's exit status, or 2 without a program to run."""
     if not words:
         error_line(f"usage: {USAGE}\ndepyf run: name a script, or a module with -m")
         return 2
@@ -84,7 +93,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
     except DefaultsError as error:
         error_line(f"depyf: {error}")
         return 2
-    program = Program(words[0], words[1:], options.module)
+    program = UserProgram(words[0], words[1:], options.module)
     directory = os.path.abspath(options.output or f"depyf_{program.short_name}")
     try:
         outcome = run_dumped(
@@ -94,8 +103,8 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             open_page=options.open,
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
-            stepping=not options.no_stepping,
             follow=options.follow,
+            session=SessionOptions(stepping=not options.no_stepping, values=options.values),
         )
     except CannotRunError as error:
         error_line(f"depyf: {error}")
@@ -109,3 +118,36 @@ def _die_of(interrupt: KeyboardInterrupt) -> NoReturn:
     """End as the interpreter does after an uncaught interrupt: by the signal. It has been printed already."""
     sys.excepthook = lambda *_: None
     raise interrupt
+
+
+def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``install-hook`` and ``uninstall-hook`` to the subparsers of the command line."""
+    for name, help_text, word, change in (
+        (
+            "install-hook",
+            "let DEPYF_DUMP and DEPYF_WATCH work in every program of this Python",
+            "written",
+            install_hook,
+        ),
+        ("uninstall-hook", "remove the files of install-hook", "removed", uninstall_hook),
+    ):
+        parser = commands.add_parser(
+            name,
+            help=help_text,
+            description="Writes (or removes) three small files in site-packages that make Python check the "
+            "environment when it starts: with DEPYF_DUMP=DIR a program and the processes that it starts are dumped "
+            "into DIR, with DEPYF_WATCH=1 they are watched. Without these variables nothing is imported. `depyf run "
+            "--follow` needs no hook. Exit status 0, or 2 when that can't be done.",
+        )
+        parser.add_argument("--user", action="store_true", help="in the site-packages of the user")
+        parser.set_defaults(run=functools.partial(_change_hook, word, change))
+
+
+def _change_hook(word: str, change: Callable[..., List[str]], options: argparse.Namespace) -> int:
+    try:
+        paths = change(user=options.user)
+    except HookError as error:
+        error_line(f"depyf: {error}")
+        return 2
+    print("\n".join(f"{word:<8} {path}" for path in paths) or "there is no hook")
+    return 0

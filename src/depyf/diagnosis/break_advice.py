@@ -7,11 +7,10 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.base.messages import listed
 from depyf.diagnosis.breaks_of_wrappers import advice_for_wrapper
 from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
-from depyf.lazy_pattern import re_compile
-from depyf.messages import listed
 from depyf.torch_trace.breaks import reason_in_parts, without_type
 from depyf.torch_trace.tracebacks import Frame
 
@@ -23,6 +22,8 @@ class BreakCause(enum.Enum):
     ASSERT = "assert on the values of a tensor"
     PRINT = "print"
     ITEM = "a number read out of a tensor"
+    ITEM_IN_CALL = "a number read out of a tensor in a function that is called"
+    GUARDED_DATA = "a number of the data decides what is traced"
     DYNAMIC_SHAPE = "a shape that depends on data"
     DISABLED = "torch.compiler.disable"
     ASKED_FOR = "torch._dynamo.graph_break"
@@ -32,6 +33,16 @@ class BreakCause(enum.Enum):
     OPAQUE_FUNCTION = "a function that Dynamo does not trace"
     BACKWARD = "backward() or autograd.grad()"
     RAISES = "an exception of the program"
+    RANDOM = "a random number of Python"
+    SEED = "a seed is set"
+    CLOCK = "the time"
+    WARNING = "a warning"
+    SCHEDULED_STEP = "a step that a learning-rate scheduler has wrapped"
+    COMPARED = "a comparison of the values of tensors"
+    TOLIST = "numbers read out of a tensor as a list"
+    BUILTIN = "a builtin that Dynamo does not trace"
+    PARAMETER = "a parameter is made"
+    RNN = "a recurrent network"
 
 
 _TITLES: Sequence[Tuple[BreakCause, str]] = [
@@ -39,6 +50,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.BRANCH, r"^Data-dependent branching|^generic_jump TensorVariable|^dynamic control flow"),
     (BreakCause.ASSERT, r"^Data-dependent assertion"),
     (BreakCause.ITEM, r"^Unsupported Tensor\.item\(\)|^Tensor\.item\b|capture_scalar_outputs"),
+    (BreakCause.GUARDED_DATA, r"^Could not (?:guard on|extract specialized integer from) data-dependent expression"),
     (
         BreakCause.DYNAMIC_SHAPE,
         r"^Dynamic shape operator(?! \(no meta)|^dynamic shape operator|capture_dynamic_output_shape",
@@ -57,21 +69,37 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
         r"^Attempted to (?:call|inline) function (?:marked as skipped|with SkipFunction)|^'?(?:inline in )?skipfiles|"
         r"^'?skip function (?!graph_break)|^'?call_\w+ \w* ?in skip_files",
     ),
-    (BreakCause.BACKWARD, r"^Unsupported Tensor\.backward\(\)"),
+    (BreakCause.BACKWARD, r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad` with"),
+    (BreakCause.TOLIST, r"^Tensor\.tolist\(\)"),
+    (BreakCause.PARAMETER, r"^Attempted to use `torch\.nn\.Parameter\(\)` constructor"),
+    (BreakCause.RNN, r"^Attempted to wrap RNN"),
     (BreakCause.RAISES, r"^Observed exception"),
 ]
 """The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
-_BUILTIN = re_compile(r"^(?:Failed to trace builtin operator|Builtin)")
-_OF_PRINT = re_compile(r"builtin operator `?print`?|`print`")
+_RANDOM_INPUT = re.compile(r"\brandom_value_\d+\b")
+"""How Dynamo names a random number of Python that it makes an input of the graph."""
+_ASSERTS = re.compile(r"\bcode: assert\b")
+_SCALAR = re.compile(r"aten\._local_scalar_dense")
+_NAMES: Sequence[Tuple[BreakCause, str]] = [
+    (BreakCause.SEED, r"^(?:Random\.|random\.|torch\.)?(?:manual_)?seed(?:_all)?$"),
+    (BreakCause.RANDOM, r"^(?:Random|random|SystemRandom)\."),
+    (BreakCause.CLOCK, r"^time\.(?!sleep)|^type\.(?:now|utcnow|today)$"),
+    (BreakCause.WARNING, r"^_?warnings\.warn$"),
+]
+"""The functions for which there is a more specific advice than for what Dynamo does not trace in general."""
+_SCHEDULED = re.compile(r"`\w+\.step` in file `[^`]*\blr_scheduler\.py`")
 
-_ABOUT_A_FUNCTION = re_compile(
+_BUILTIN = re.compile(r"^(?:Failed to trace builtin operator|Builtin)")
+_OF_PRINT = re.compile(r"builtin operator `?print`?|`print`")
+
+_ABOUT_A_FUNCTION = re.compile(
     r"Attempted to (?:call|inline) function|Skip (?:calling|inlining) |Unsupported (?:function|method) call|"
     r"Failed to trace builtin operator|attempted to trace numpy"
 )
-_METHOD = re_compile(r"method `(\w+)` of class `([\w.]+)`")
-_FUNCTION = re_compile(r"(?:function|builtin|operator) `([\w.<>]*[\w>])\.?`")
-_OWN_ERROR = re_compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
+_METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
+_FUNCTION = re.compile(r"(?:function|builtin|operator) `(?:<unknown module>\.)?([\w.<>]*[\w>])\.?`")
+_OWN_ERROR = re.compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
 """The exception of the program's own code that Dynamo met, as torch reports it."""
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
@@ -79,7 +107,7 @@ _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 _RAISED_LIMIT = "FailOn"
 """The start of the type of what is raised at the recompile limit with ``fullgraph=True``, or on request."""
 
-_LIMIT = re_compile(
+_LIMIT = re.compile(
     r"^(?:RecompileLimitExceeded|Unsupported): "
     r"(?:(?:accumulated_)?(?:recompile|cache_size)_limit reached|Dynamo (?:recompile|cache) limit exceeded)"
 )
@@ -90,39 +118,68 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.BRANCH: "The branch depends on what is in a tensor. Compute both sides and choose with torch.where, use "
     "torch.cond, or move the test out of the compiled function.",
     BreakCause.ASSERT: "The assertion depends on what is in a tensor. Take it out of the compiled function, or check "
-    "with "
-    "torch._assert_async, which stays in the graph.",
+    "with torch._assert_async, which stays in the graph.",
     BreakCause.PRINT: "Take the print out of the compiled function, or print after it; "
-    "torch._dynamo.config.reorderable_logging_functions.add(print) lets Dynamo move it behind the graph.",
+    "torch._dynamo.config.reorderable_logging_functions.add(print) lets Dynamo move it after the graph, if it prints "
+    "nothing but tensors, constants and formatted texts.",
     BreakCause.ITEM: "A number is read out of a tensor. Keep it a tensor, or set "
-    "torch._dynamo.config.capture_scalar_outputs = True.",
-    BreakCause.DYNAMIC_SHAPE: "The shape of the result depends on the data. Set "
-    "torch._dynamo.config.capture_dynamic_output_shape_ops = True, or compute with a mask of fixed shape.",
-    BreakCause.DISABLED: "The function is marked with torch.compiler.disable. Remove the mark if it can be compiled, "
-    "or call "
-    "it before or after the compiled function.",
-    BreakCause.ASKED_FOR: "The program asks for this break (torch._dynamo.graph_break()). Remove it when it is not "
+    "torch._dynamo.config.capture_scalar_outputs = True, which helps where no branch and no function of Python needs "
+    "its value.",
+    BreakCause.ITEM_IN_CALL: "An operation here reads a number out of a tensor: an index that is a tensor without "
+    "dimensions (x[i]), a function of math, or a random function of numpy, whose numbers are tensors for Dynamo. Keep "
+    "it a tensor (torch.index_select, torch.sqrt), or draw random numbers before the call and pass them as tensors; "
+    "torch._dynamo.config.capture_scalar_outputs = True helps where neither a branch, an index nor such a function "
+    "needs the value.",
+    BreakCause.GUARDED_DATA: "What is traced here depends on a number that is known only when the graph runs: it is "
+    "read out of a tensor, or a random number of numpy. Draw or read it before the call of the compiled function and "
+    "pass it, or compute with a tensor instead (torch.where).",
+    BreakCause.DYNAMIC_SHAPE: "The shape of the result depends on the data. Compute with a mask of fixed shape, or set "
+    "torch._dynamo.config.capture_dynamic_output_shape_ops = True, which only moves the break to the next branch that "
+    "depends on the shape, if there is one.",
+    BreakCause.DISABLED: "The function is marked with torch.compiler.disable. Remove the mark if it is yours and the "
+    "function can be compiled, or call it before or after the compiled function.",
+    BreakCause.ASKED_FOR: "A call of torch._dynamo.graph_break() asks for this break. Remove it if it is yours and not "
     "wanted.",
     BreakCause.LOGGING: "Log outside of the compiled function, or let Dynamo leave it out: "
     "torch._dynamo.config.ignore_logger_methods (ignore_logging_functions).",
     BreakCause.CONTEXT_MANAGER: "Dynamo does not know this context manager. Enter it around the call of the compiled "
     "function.",
-    BreakCause.LOOP: "The break is inside of a loop, which gives up the whole function. Move the loop's body to a "
-    "function.",
-    BreakCause.OPAQUE_FUNCTION: "Dynamo can't look into this function. Call it outside of what is compiled, or "
-    "register it as "
-    "a custom operator (torch.library.custom_op).",
-    BreakCause.RAISES: "The program raises an exception here that the compiled function does not catch, without "
-    "torch.compile, too. Calls that raise run as plain Python.",
-    BreakCause.BACKWARD: "Call backward() outside of the compiled function: the backward of a compiled graph is "
-    "compiled, too.",
+    BreakCause.LOOP: "The break is inside of a loop, so Dynamo compiles nothing of the function. Move the loop's body "
+    "to a function.",
+    BreakCause.OPAQUE_FUNCTION: "Dynamo does not trace this function. Call it before or after the compiled function, "
+    "or, if it computes on tensors, register it as a custom operator (torch.library.custom_op).",
+    BreakCause.RAISES: "Dynamo met an exception here, and no handler in what it traced. Python may handle it (an "
+    "AttributeError of a property leads to __getattr__), or it may end the call. Both run as plain Python: avoid the "
+    "exception where the call is compiled.",
+    BreakCause.BACKWARD: "Call it outside of the compiled function, where the backward of a compiled graph is compiled "
+    "as well; or set torch._dynamo.config.trace_autograd_ops = True, which helps where all that it differentiates is "
+    "computed in the function, and what it used up is returned detached (loss.detach()).",
+    BreakCause.RANDOM: "A random number of Python's random is not known while Dynamo traces. Draw it before the call "
+    "and pass it, as a tensor if the code branches on it.",
+    BreakCause.SEED: "Set the seed before the call of the compiled function.",
+    BreakCause.CLOCK: "Read the time outside of the compiled function: in a graph it would say nothing about when the "
+    "graph runs.",
+    BreakCause.WARNING: "Warn outside of the compiled function; "
+    "torch._dynamo.config.reorderable_logging_functions.add(warnings.warn) lets Dynamo warn after the graph.",
+    BreakCause.SCHEDULED_STEP: "A learning-rate scheduler has wrapped the optimizer's step in a function that Dynamo "
+    "does not trace. The step inside is compiled on its own: expect this break.",
+    BreakCause.COMPARED: "The operator returns a value of Python that depends on what is in a tensor. Compute a tensor "
+    "instead, as (a == b).all(), and choose with torch.where, or test it outside of the compiled function.",
+    BreakCause.TOLIST: "Numbers are read out of a tensor. Keep them a tensor, or call tolist() before the call of the "
+    "compiled function.",
+    BreakCause.BUILTIN: "Dynamo does not trace this builtin with these arguments. Call it before or after the compiled "
+    "function, and pass the result.",
+    BreakCause.PARAMETER: "Make the parameter before the call of the compiled function, or set "
+    "torch._dynamo.config.graph_break_on_nn_param_ctor = False.",
+    BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. To trace them, set "
+    "torch._dynamo.config.allow_rnn = True.",
 }
 
 
 _FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
     (
         r"re-recording limit",
-        "It was recorded again too often: see why, and keep inputs at their addresses or mark steps with "
+        "It was recorded again too often: see the reasons, and keep inputs at their addresses or mark steps with "
         "torch.compiler.cudagraph_mark_step_begin().",
     ),
     (
@@ -151,8 +208,20 @@ _FOR_CUDAGRAPHS: Sequence[Tuple[str, str]] = [
 def cause_of_break(reason: str, explanation: str = "") -> Optional[BreakCause]:
     """Return the kind of a graph break by torch's title; None if only torch's own hints apply."""
     if _BUILTIN.match(reason):
-        return BreakCause.PRINT if _OF_PRINT.search(explanation) else None
-    return next((cause for cause, title in _TITLES if re.search(title, reason)), None)
+        return BreakCause.PRINT if _OF_PRINT.search(explanation) else BreakCause.BUILTIN
+    if reason.startswith("Data dependent operator"):
+        return BreakCause.ITEM_IN_CALL if _SCALAR.search(explanation) else BreakCause.COMPARED
+    cause = next((cause for cause, title in _TITLES if re.search(title, reason)), None)
+    if cause is BreakCause.BRANCH and _RANDOM_INPUT.search(explanation):
+        return BreakCause.RANDOM
+    if cause is BreakCause.BRANCH and _ASSERTS.search(explanation):
+        return BreakCause.ASSERT
+    if cause is BreakCause.OPAQUE_FUNCTION and _SCHEDULED.search(explanation):
+        return BreakCause.SCHEDULED_STEP
+    if cause is BreakCause.OPAQUE_FUNCTION or reason.startswith("Unsupported method call"):
+        name = _function_in(explanation)
+        return next((named for named, pattern in _NAMES if re.search(pattern, name)), cause)
+    return cause
 
 
 def described_break(reason: str, *explanations: str) -> str:
@@ -168,6 +237,7 @@ def described_error(error: str) -> Tuple[str, str]:
     explanation where that says little."""
     text = without_type(error)
     kind, parts = error[: len(error) - len(text)].strip(), reason_in_parts(text)
+    # An operation that fails with fake tensors: torch's title is about Dynamo, and the operation's error says more.
     operation = failed_operation(text)
     if operation is not None:
         return f"{kind} `{operation.name}` failed: {operation.error}".strip(), operation.on_sizes
@@ -196,13 +266,20 @@ def _function_in(explanation: str) -> str:
 def advice_for_break(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame] = ()) -> str:
     """Return how to avoid this graph break; torch's own first hint if there is no specific advice. ``stack`` is the
     user's, and says whether the break is in code that nobody can change."""
+    # Three sources of advice, from the most specific: the wrapper whose own code breaks, the kind of the break, and
+    # torch's hints, without those that ask to report an issue or say that it can't be avoided.
     of_wrapper = advice_for_wrapper(stack)
     if of_wrapper is not None:
         return of_wrapper
     cause = cause_of_break(reason, explanation)
     if cause is not None:
         return _FOR_BREAKS[cause]
-    return next((hint for hint in hints if "report an issue" not in hint and "fundamental" not in hint), "")
+    hint = next((hint for hint in hints if not _SAYS_NOTHING.search(hint)), "")
+    return f"{_NO_ADVICE} PyTorch's hint: {hint}" if hint else _NO_ADVICE
+
+
+_SAYS_NOTHING = re.compile(r"report an issue|file an issue|fundamental|Dynamo bug|may result in an error when running")
+_NO_ADVICE = "depyf has no advice of its own for this break."
 
 
 def is_raised_limit(error: str) -> bool:
@@ -215,21 +292,40 @@ def is_limit(error: str) -> bool:
     return _LIMIT.search(error) is not None
 
 
+_ACCUMULATED = re.compile(r"\baccumulated_(?:recompile|cache_size)_limit (?:is|reached|cache size limit)")
+_FOR_LIMIT = (
+    "Remove the cause of the recompilations, or raise the limit: "
+    "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
+)
+_FOR_ACCUMULATED = (
+    "The limit is on the entries of one code object, which all instances of a class and all calls of a factory share. "
+    "Compile fewer of them, or raise it: torch._dynamo.config.accumulated_recompile_limit "
+    "(accumulated_cache_size_limit before 2.6)."
+)
+_FOR_EITHER_LIMIT = (
+    "Remove the cause of the recompilations, or raise the limit that was hit, which PyTorch names in its log only: "
+    "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6) for one function, and "
+    "accumulated_recompile_limit where many instances of a class or calls of a factory share the code."
+)
+_FOR_SUPPRESSED = "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+
+
 def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) -> str:
     """Return how to avoid a fallback; ``stack`` is the user's, of the error or the graph break that it is due to."""
     violated = violated_constraint(reason)
     if violated is not None:
         return violated.advice
     if "limit" in cause or is_raised_limit(reason):
-        return (
-            "Remove the cause of the recompilations (see them), or raise the limit: "
-            "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
-        )
+        if _ACCUMULATED.search(reason):
+            return _FOR_ACCUMULATED
+        return _FOR_LIMIT if "limit" in cause else _FOR_EITHER_LIMIT  # the text of what is raised names none
     if "error" in cause or "graph break" in cause:
         parts = reason_in_parts(without_type(reason))
         advice = advice_for_error(reason) or advice_for_break(parts.title, parts.explanation, parts.hints, stack)
+        if advice == _NO_ADVICE and "graph break" not in cause:
+            advice = ""
         if "suppressed" in cause and not advice:
-            return "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
+            return _FOR_SUPPRESSED
         return advice
     return ""
 

@@ -1,24 +1,25 @@
-"""Graph breaks of what wraps modules, which are not in the program: those of ``DistributedDataParallel``,
-``FullyShardedDataParallel`` and ``fully_shard``."""
+"""Graph breaks of PyTorch's own Python code, which are not in the program: those of ``DistributedDataParallel``,
+``FullyShardedDataParallel`` and ``fully_shard``, which wrap modules, and of the steps of optimizers."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Optional, Pattern, Sequence
 
-from depyf.file_names import is_dumped_code
-from depyf.lazy_pattern import re_compile
+from depyf.torch_trace.file_names import is_dumped_code
 from depyf.torch_trace.tracebacks import Frame
 
-_DDP = re_compile(r"(?:^|[/\\])torch[/\\]nn[/\\]parallel[/\\]distributed\.py\Z")
-_FSDP1 = re_compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]\w+\.py\Z")
-_FULLY_SHARD = re_compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
-_BETWEEN = re_compile(r"(?:^|[/\\])(?:contextlib\.py|torch[/\\]_dynamo[/\\].*\.py)\Z")
+_DDP = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]parallel[/\\]distributed\.py\Z")
+_FSDP1 = re.compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]\w+\.py\Z")
+_FULLY_SHARD = re.compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
+_OPTIMIZER = re.compile(r"(?:^|[/\\])torch[/\\]optim[/\\]optimizer\.py\Z")
+_BETWEEN = re.compile(r"(?:^|[/\\])(?:contextlib\.py|torch[/\\]_dynamo[/\\].*\.py)\Z")
 """Both enter context managers of their own, and what Dynamo generates calls them."""
 
 _FOR_DDP = (
-    "The break is DistributedDataParallel's own, around the module that it wraps: nothing in the program is to be "
-    "changed. The module is compiled in graphs of its own, which torch._dynamo.config.optimize_ddp = True (the "
+    "The break is DistributedDataParallel's own, around the module that it wraps: the program needs no change. "
+    "The module is compiled in graphs of its own, which torch._dynamo.config.optimize_ddp = True (the "
     "default) splits where gradients are reduced, so that this overlaps with the backward. With optimize_ddp = "
     "'python_reducer' and compiled autograd (experimental) PyTorch traces the communication, too."
 )
@@ -34,7 +35,17 @@ _FOR_FULLY_SHARD = (
     "(block.compile()), and not the whole model: then the hooks are outside of what is compiled."
 )
 
-_ADVICE = ((_DDP, _FOR_DDP), (_FSDP1, _FOR_FSDP1), (_FULLY_SHARD, _FOR_FULLY_SHARD))
+_FOR_OPTIMIZER = (
+    "The break is torch.optim's own, before the update of the parameters, which is compiled as a graph of its own: the "
+    "program needs no change."
+)
+
+_ADVICE = (
+    (_OPTIMIZER, _FOR_OPTIMIZER),
+    (_DDP, _FOR_DDP),
+    (_FSDP1, _FOR_FSDP1),
+    (_FULLY_SHARD, _FOR_FULLY_SHARD),
+)
 
 
 def advice_for_wrapper(stack: Sequence[Frame]) -> Optional[str]:

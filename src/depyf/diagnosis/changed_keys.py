@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Iterable, List, Optional, Set
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.decompiler.syntax import parse
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation
 from depyf.diagnosis.guard_sources import key_read
-from depyf.quick_dataclass import replace
 
 CHANGED_KEYS = (GuardCause.KEYS, GuardCause.LENGTH)
 """The subjects of a guard on a number of keys: torch has the same text for the length of a list."""
@@ -64,7 +64,7 @@ def _with_keys(
 
 def _of_keywords(new: List[str], gone: List[str], name: str) -> str:
     if not new and not gone:
-        return f"the keyword arguments (**{name}) are others than those that it was compiled for"
+        return f"the keyword arguments (**{name}) differ from those that it was compiled for"
     parts = [f"is called with {', '.join(new)}"] if new else []
     parts += [f"{'' if new else 'is called '}without {', '.join(gone)}"] if gone else []
     return f"it {' and '.join(parts)} (**{name}), and was compiled for a call {'without' if new else 'with'}" + (

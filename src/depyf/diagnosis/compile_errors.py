@@ -1,16 +1,18 @@
-"""What an error of a compilation is due to: an operation of the program that fails with or without ``torch.compile``,
-the backend, or Inductor; and what to do about it."""
+"""What an error of a compilation is due to: an operation of the program that fails when it is traced,
+the backend, or Inductor; and what to do about it.
+
+A module of its own: each kind of advice is one.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Optional, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.messages import cut, listed
-from depyf.quick_dataclass import dataclass
+from depyf.base.messages import cut, listed
+from depyf.base.quick_dataclass import dataclass
 
-_FAKE_CALL = re_compile(
+_FAKE_CALL = re.compile(
     r"(?:Dynamo failed to run FX node with fake tensors:|Failed running) call_(?:function|method|module) "
     r"(?P<operation><[^>]{0,500}(?:<locals>[^>]{0,500})?>|[^\s(]{1,500})"
     r"\(\*\((?P<arguments>.{0,20000}?)\), \*\*\{.{0,20000}?\}\)(?:: got |:\n)"
@@ -20,12 +22,29 @@ _FAKE_CALL = re_compile(
 )
 """Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as
 the text may be of anybody's log."""
-_SIZE = re_compile(r"\bsize=(\([^()]*\))")
-NAME_IN_REPR = re_compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+_SIZE = re.compile(r"\bsize=(\([^()]*\))")
+NAME_IN_REPR = re.compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 """The name of a function or method in its representation."""
-_REPR = re_compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
-_BACKEND = re_compile(r"backend='([^']+)' raised:")
-_INDUCTOR = re_compile(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
+_REPR = re.compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
+_BACKEND = re.compile(r"backend='([^']+)' raised:")
+_INDUCTOR = re.compile(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
+_FOR_OPERATION = (
+    "This call of `{name}` failed for tensors without data, and may fail without torch.compile, too: correct what it "
+    "is called with. If it works without, the operator's fake implementation is wrong (torch.library.register_fake)."
+)
+_FOR_INDUCTOR = (
+    'Inductor raised it: backend="aot_eager" compiles the same graphs without it. If no lowering or pass of '
+    "the program's own is to blame, report it to PyTorch (depyf bug-report makes an archive for that)."
+)
+_FOR_BACKEND = 'The backend `{name}` raised it: backend="eager" compiles the same graphs without it.'
+_OF_PYTHON = re.compile(
+    r"\A(?:ArithmeticError|AssertionError|AttributeError|IndexError|KeyError|NameError|OverflowError|TypeError|"
+    r"UnboundLocalError|ValueError|ZeroDivisionError): "
+)
+_FOR_EXCEPTION = (
+    "It was raised while Dynamo traced this line, with tensors without data. The program may raise it without "
+    "torch.compile, too: call the function without torch.compile to see."
+)
 _MOST_SIZES, _LONGEST = 6, 300
 
 
@@ -65,16 +84,15 @@ def advice_for_error(reason: str) -> str:
     """Return what to do about an error of a compilation; empty if nothing is known of its kind."""
     operation = failed_operation(reason)
     if operation is not None:
-        return (
-            f"This call of `{operation.name}` fails without torch.compile, too: correct what it is called with. (If it "
-            "does work without, the operator's fake implementation is wrong: torch.library.register_fake.)"
-        )
+        return _FOR_OPERATION.format(name=operation.name)
     if _INDUCTOR.search(reason):
-        return (
-            'Inductor raised it: backend="aot_eager" compiles the same graphs without it. If no lowering or pass of '
-            "the program's own is to blame, report it to PyTorch (depyf bug-report makes an archive for that)."
-        )
+        return _FOR_INDUCTOR
     backend = _BACKEND.search(reason)
     if backend is not None:
-        return f'The backend `{backend.group(1)}` raised it: backend="eager" compiles the same graphs without it.'
-    return ""
+        return _FOR_BACKEND.format(name=backend.group(1))
+    return _FOR_EXCEPTION if is_of_python(reason) else ""
+
+
+def is_of_python(reason: str) -> bool:
+    """Return whether the error is an exception of Python, which the program may raise without torch.compile, too."""
+    return _OF_PYTHON.match(reason) is not None

@@ -5,21 +5,23 @@ There is one row for each kind of guard. The advice follows from the cause and t
 
 from __future__ import annotations
 
-from typing import Callable, Mapping, Optional, Tuple
+import builtins
+from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind, items
 from depyf.diagnosis.guard_advice import (
     ANY_FRAME,
     SMALL_SIZE_ADVICE,
     GuardCause,
     GuardedFrame,
+    ValueOrigin,
     advice_for_guard,
     kind_of_guard,
     origin_of,
 )
 from depyf.diagnosis.guard_sources import as_written, helper_as_written
 from depyf.diagnosis.state_explanations import StateExplanation, explain_keys, explain_state
-from depyf.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class GuardExplanation:
     """The cause, more closely where the advice needs it: recompilations of one kind have one advice."""
 
     @property
+    def is_of_a_kind(self) -> bool:
+        """Whether each kind of value needs an entry of its own, as each dtype does: no setting avoids that."""
+        return self.cause in _KINDS
+
+    @property
     def checked(self) -> str:
         """Return what was compared, without the values; failures with the same text have the same cause."""
         detail = as_written(self.guard.detail)
@@ -54,16 +61,45 @@ class GuardExplanation:
             return helper_as_written(detail)
         if self.cause is GuardCause.GONE:
             return f"{self.subject or 'an object'} is gone"
+        if self.cause in (GuardCause.MEMBER, GuardCause.NAMED):
+            return self.subject
+        if self.cause is GuardCause.METADATA:
+            return " ".join(("metadata", detail, "of", self.subject or "a tensor subclass")).replace("  ", " ")
         if self.cause is GuardCause.IDENTITY and self.subject:
             return f"identity of {self.subject}"
         of = f" of {self.subject}" if self.subject else ""
-        return f"{self.cause.value}{of}" + (f" in dimension {detail}" if self.cause in _OF_A_DIMENSION else "")
+        what = "size" if self.cause in SIZES_OF_TENSORS else self.cause.value
+        return f"{what}{of}" + (f" in {_dimensions(detail)}" if self.cause in _OF_A_DIMENSION else "")
 
 
-_COMPARED_IS_DETAIL = frozenset(
-    (GuardCause.NUMBER, GuardCause.CHOICE, GuardCause.NONE, GuardCause.TRAINING, GuardCause.SIZES)
+_KINDS = frozenset(
+    (GuardCause.DTYPE, GuardCause.RANK, GuardCause.TENSOR_KIND, GuardCause.REQUIRES_GRAD, GuardCause.CLASS)
+    + (GuardCause.NONE, GuardCause.TRAINING, GuardCause.MEMBER, GuardCause.NAMED, GuardCause.FUNCTION)
+    + (GuardCause.IDENTITY, GuardCause.GONE, GuardCause.BACKEND)
 )
-_OF_A_DIMENSION = frozenset((GuardCause.SIZE, GuardCause.STRIDE))
+_COMPARED_IS_DETAIL = frozenset(
+    (GuardCause.NUMBER, GuardCause.FLOAT, GuardCause.COMPLEX, GuardCause.MODULE_NUMBER, GuardCause.CONSTANT_NUMBER)
+    + (
+        GuardCause.STATIC_NUMBER,
+        GuardCause.BRANCH,
+        GuardCause.CHOICE,
+        GuardCause.NONE,
+        GuardCause.TRAINING,
+        GuardCause.SIZES,
+        GuardCause.EQUAL_SIZES,
+    )
+)
+SIZES_OF_TENSORS = frozenset(
+    (GuardCause.SIZE, GuardCause.PARAMETER_SIZE, GuardCause.MARKED_SIZE, GuardCause.CONSTANT_SIZE)
+    + (GuardCause.STATIC_SIZE,)
+)
+"""The causes of guards on the sizes of one tensor."""
+_OF_A_DIMENSION = SIZES_OF_TENSORS | {GuardCause.STRIDE}
+
+
+def _dimensions(detail: str) -> str:
+    """Return "dimension 0", "dimensions 0 and 1"."""
+    return f"dimensions {' and '.join(detail.split(', '))}" if "," in detail else f"dimension {detail}"
 
 
 def explain(guard: Guard, frame: GuardedFrame = ANY_FRAME) -> GuardExplanation:
@@ -78,23 +114,58 @@ def in_frame(explanation: GuardExplanation, frame: GuardedFrame) -> GuardExplana
     if explanation.cause is GuardCause.UNKNOWN:
         return explanation
     guard = explanation.guard
-    origin = origin_of(guard.code or guard.source, explanation.subject, frame)
-    advice = advice_for_guard(explanation.cause, origin, explanation.subject, guard.detail)
-    kind = kind_of_guard(explanation.cause, origin, explanation.subject)
     if _is_of_small_size(explanation):
-        advice, kind = SMALL_SIZE_ADVICE, "size of 0 or 1"
-    return replace(explanation, advice=advice or explanation.advice, kind=kind)
+        return replace(explanation, advice=SMALL_SIZE_ADVICE, kind="size of 0 or 1")
+    origin = origin_of(guard.code or guard.source, explanation.subject, frame)
+    cause = _cause_in(frame, explanation.cause, origin)
+    advice = advice_for_guard(cause, origin, explanation.subject, guard.detail, guard.together)
+    kind = kind_of_guard(cause, origin, explanation.subject)
+    return replace(explanation, cause=cause, advice=advice or explanation.advice, kind=kind)
+
+
+CONSTANTS = {
+    GuardCause.SIZE: GuardCause.CONSTANT_SIZE,
+    GuardCause.NUMBER: GuardCause.CONSTANT_NUMBER,
+    GuardCause.FLOAT: GuardCause.CONSTANT_NUMBER,
+}
+"""The cause where a size or a number that dynamic shapes could handle is a constant nevertheless."""
+_STATIC = {
+    GuardCause.SIZE: GuardCause.STATIC_SIZE,
+    GuardCause.NUMBER: GuardCause.STATIC_NUMBER,
+    GuardCause.FLOAT: GuardCause.STATIC_NUMBER,
+}
+
+
+def _cause_in(frame: GuardedFrame, cause: GuardCause, origin: ValueOrigin) -> GuardCause:
+    """Return the cause with what is known of dynamic shapes in this function."""
+    # A global number is a constant anyway, and so is a number after a graph break that was none before.
+    is_number = cause in (GuardCause.NUMBER, GuardCause.FLOAT)
+    if frame.dynamic is None or (is_number and origin in (ValueOrigin.GLOBAL, ValueOrigin.INTERMEDIATE)):
+        return cause
+    return (CONSTANTS if frame.dynamic else _STATIC).get(cause, cause)
+
+
+def with_sizes_together(explanations: Sequence[GuardExplanation]) -> List[GuardExplanation]:
+    """Return the explanations of one entry, where each guard on a size knows all sizes that have changed."""
+    of_sizes = [each for each in explanations if each.cause is GuardCause.SIZE and not _is_of_small_size(each)]
+    together = tuple((each.subject, each.guard.detail) for each in of_sizes)
+    return [
+        in_frame(replace(each, guard=replace(each.guard, together=together)), ANY_FRAME) if each in of_sizes else each
+        for each in explanations
+    ]
 
 
 def _is_of_small_size(explanation: GuardExplanation) -> bool:
     """Return whether a size of 0 or 1 made a guard of a tensor's size fail: no mark makes these dynamic."""
     if explanation.cause is GuardCause.SIZE:
-        return bool({"0", "1"} & {explanation.before, explanation.now})
-    least, _, rest = explanation.guard.code.partition(" <= ")
-    size, _, most = rest.partition(" <= ")
-    if least != "2" or size.count(".size()[") != 1 or set(" <>*+/") & set(size):
+        before, now = ((each or "").split(", ") for each in (explanation.before, explanation.now))
+        return all({"0", "1"} & {*pair} for pair in zip(before, now))
+    # ``2 <= L['x'].size()[0]``, with a greatest size or without. With one, the actual size decides which bound failed.
+    guard = explanation.guard
+    least, size, *most = guard.operands if set(guard.operators) == {"<="} else ("", "")
+    if least != "2" or guard.sizes != (size,) or ".size()[" not in size or len(most) > 1:
         return False
-    return not most or (most.isdigit() and (explanation.guard.actual or "").endswith((" is 0", " is 1")))
+    return not most or (most[0].isdigit() and (guard.actual or "").endswith((" is 0", " is 1")))
 
 
 def _unexplained(guard: Guard) -> GuardExplanation:
@@ -154,7 +225,7 @@ def _keys(text: Optional[str]) -> Tuple[str, ...]:
 
 
 def _global_state(guard: Guard) -> GuardExplanation:
-    state = explain_state(guard.operands)
+    state = explain_state(guard.changed)
     return _of_state("", state, state.before, state.now)
 
 
@@ -169,14 +240,13 @@ def _missing(guard: Guard) -> GuardExplanation:
 
 def _number_of_keys(guard: Guard) -> GuardExplanation:
     name, before = guard.subject, guard.expected
-    than = "it was compiled for" if before is None else f"{before}, which it was compiled for"
-    words = f"{name} has another number of keys than {than}"
+    words = f"{name} has a different number of keys; it was compiled for {before or 'another number'}"
     return GuardExplanation(name, words, before, guard.actual, cause=GuardCause.KEYS)
 
 
 def _gone(guard: Guard) -> GuardExplanation:
-    what = f"{guard.subject or 'an object'} that this code was compiled for is gone"
-    return GuardExplanation(guard.subject, f"{what}, so torch has thrown the code away", cause=GuardCause.GONE)
+    words = f"{guard.subject or 'an object'} that this code was compiled for is gone, so PyTorch deleted the code"
+    return GuardExplanation(guard.subject, words, cause=GuardCause.GONE)
 
 
 def _not_computed(guard: Guard) -> GuardExplanation:
@@ -189,12 +259,21 @@ def _marks(guard: Guard) -> GuardExplanation:
     if guard.source:
         was = "none" if before is None else f"marks on {before}"
         marks = f"the marked dimensions ({guard.detail}) of {guard.subject}"
-        words = f"{marks} are {now or 'others'}, and it was compiled for {was}"
+        words = f"{marks} are {now or 'different'}; it was compiled for {was}"
     elif before is None:
         words = "a dimension of a tensor is marked (mark_dynamic or the like), and none was when this was compiled"
     else:
-        words = f"dimensions {now} of a tensor are marked ({guard.detail}), and it was compiled for marks on {before}"
+        words = f"dimensions {now} of a tensor are marked ({guard.detail}); it was compiled for marks on {before}"
     return GuardExplanation(guard.subject, words, before, now, cause=GuardCause.MARKS)
+
+
+def _class_of_tensor(guard: Guard) -> GuardExplanation:
+    name, (before, now) = guard.subject, _values(guard)
+    # Before PyTorch 2.15 the text does not say of which class the tensor was; a class of Python is no tensor.
+    if now == "NoneType":
+        return GuardExplanation(name, f"{name} is None, and was a tensor", before, "None", cause=GuardCause.NONE)
+    was = "a tensor" if hasattr(builtins, now or "") else "a tensor of another class"
+    return GuardExplanation(name, f"{name} is of class {now}, and was {was}", before, now, cause=GuardCause.CLASS)
 
 
 def _class(guard: Guard) -> GuardExplanation:
@@ -211,6 +290,59 @@ def _identity(guard: Guard) -> GuardExplanation:
     return GuardExplanation(guard.subject, words, cause=GuardCause.IDENTITY)
 
 
+def _one_of_few(cause: GuardCause, what: str) -> Row:
+    """Return a row for objects with names; ``what`` is used where the name of the first one is not known."""
+
+    def row(guard: Guard) -> GuardExplanation:
+        name, (before, now) = guard.subject, _values(guard)
+        kind = f"{what} of {guard.detail}" if guard.detail and cause is GuardCause.MEMBER else what
+        words = f"{name} is {now or f'another {kind}'}"
+        if before is not None:
+            words += f", and was compiled for {before}"
+        else:
+            words += f", and was compiled for another {kind}" if now else " than it was compiled for"
+        return GuardExplanation(name, words, before, now, cause=cause)
+
+    return row
+
+
+def _metadata(guard: Guard) -> GuardExplanation:
+    name, (before, now) = guard.subject or "a tensor subclass", _values(guard)
+    what = f"metadata {guard.detail} of {name}" if guard.detail else f"the metadata of {name} (of __tensor_flatten__)"
+    words = f"{what} is {now}, and was compiled for {before}"
+    if before is None or now is None:
+        words = f"{what} differs from that which it was compiled for"
+    return GuardExplanation(guard.subject, words, before, now, cause=GuardCause.METADATA)
+
+
+def _aliasing(guard: Guard) -> GuardExplanation:
+    if guard.detail == "no_aliasing":
+        return _EXPLANATIONS[GuardKind.SAME_TENSOR](guard)
+    together, apart = guard.operands
+    names = as_written(together or apart)
+    now, was = ("do not overlap", "did") if together else ("overlap", "did not")
+    if together and apart:
+        names, now = as_written(f"{together}, {apart}"), "overlap in another way"
+        return GuardExplanation("", f"{names} {now} in memory than when this was compiled", cause=GuardCause.OVERLAP)
+    words = f"{names} {now} in memory; they {was} when this was compiled"
+    return GuardExplanation("", words, cause=GuardCause.OVERLAP)
+
+
+def _size(guard: Guard) -> GuardExplanation:
+    cause = GuardCause.PARAMETER_SIZE if guard.is_of_parameter else GuardCause.SIZE
+    if guard.hint == STATIC_MARK:
+        cause = GuardCause.MARKED_SIZE
+    name, (before, now) = guard.subject, _values(guard)
+    changes = zip(*(each.split(", ") for each in (guard.detail, now or "", before or "")))
+    sizes = [f"size {one} in dimension {at}, and was compiled for {other}" for at, one, other in changes]
+    words = f"{name} has {'; it has '.join(sizes)}"
+    return GuardExplanation(name, words, before, now, cause=cause)
+
+
+STATIC_MARK = "static mark"
+"""The hint of a guard on the size of a tensor that the program marks as static."""
+
+
 def _function(guard: Guard) -> GuardExplanation:
     name = guard.subject[: -len(".__code__")]
     return GuardExplanation(name, f"{name} is another function than it was compiled for", cause=GuardCause.FUNCTION)
@@ -219,7 +351,11 @@ def _function(guard: Guard) -> GuardExplanation:
 def _relation(guard: Guard) -> GuardExplanation:
     what = ", which does not hold" if guard.actual is None else f"; now: {guard.actual}"
     words = f"it was compiled for {as_written(guard.detail)}{what}"
-    return GuardExplanation(guard.subject, words, None, guard.actual, cause=GuardCause.SIZES)
+    is_of_sizes = any(part in guard.detail for part in (".size()", ".stride()", ".storage_offset()"))
+    cause = GuardCause.SIZES if is_of_sizes else GuardCause.BRANCH
+    if "use_duck_shape" in guard.hint:  # no line of the program asked for it
+        cause = GuardCause.EQUAL_SIZES
+    return GuardExplanation(guard.subject, words, None, guard.actual, cause=cause)
 
 
 def _none(guard: Guard) -> GuardExplanation:
@@ -232,13 +368,16 @@ def _none(guard: Guard) -> GuardExplanation:
 def _same_object(guard: Guard) -> GuardExplanation:
     relation = "the same object" if guard.holds else "different objects"
     one, other = map(as_written, guard.operands)
-    words = f"{one} and {other} are not {relation}, which they were compiled for"
+    words = f"{one} and {other} are not {relation}; they were when this was compiled"
     return GuardExplanation(guard.subject, words, cause=GuardCause.SAME_OBJECT)
 
 
 def _value(cause: GuardCause) -> Row:
     def row(guard: Guard) -> GuardExplanation:
         before, now = _values(guard)
+        if guard.subject.endswith(_DEFAULT_DEVICE):
+            words = f"the default device is {now or 'another one'}, and was {before} when this was compiled"
+            return GuardExplanation("", words, before, now, cause=GuardCause.MODES)
         shown = helper_as_written(as_written(guard.detail))
         words = (
             f"{shown} is {now}, and was compiled for {before}"
@@ -246,9 +385,23 @@ def _value(cause: GuardCause) -> Row:
             else f"{shown} is not {before}, which it was compiled for"
         )
         of_none = cause is GuardCause.CHOICE and before == "None"
-        return GuardExplanation(guard.subject, words, before, now, cause=GuardCause.NONE if of_none else cause)
+        found = _cause_of_number(guard) if cause is GuardCause.NUMBER else GuardCause.NONE if of_none else cause
+        return GuardExplanation(guard.subject, words, before, now, cause=found)
 
     return row
+
+
+_DEFAULT_DEVICE = "utils_device.CURRENT_DEVICE"
+"""The end of PyTorch's name of the default device."""
+
+
+def _cause_of_number(guard: Guard) -> GuardCause:
+    if guard.is_of_module_number:
+        return GuardCause.MODULE_NUMBER
+    text = guard.expected or ""
+    if text.endswith("j"):
+        return GuardCause.COMPLEX
+    return GuardCause.NUMBER if text.lstrip("-").isdigit() else GuardCause.FLOAT
 
 
 def _length(guard: Guard) -> GuardExplanation:
@@ -260,6 +413,10 @@ def _length(guard: Guard) -> GuardExplanation:
 
 def _empty(guard: Guard) -> GuardExplanation:
     (before, now), name = _values(guard), guard.subject
+    if name.endswith("_hooks"):
+        owner, _, which = name.rpartition(".")
+        words = f"{owner} has {which.strip('_').replace('_', ' ')}, and was compiled without"
+        return GuardExplanation(owner, words, cause=GuardCause.MODULE_HOOKS)
     is_now = _is(items(now) if now and now.isdigit() else now)
     words = f"{name} is not empty{is_now}, and was compiled for an empty one"
     return GuardExplanation(name, words, before, now, cause=GuardCause.LENGTH)
@@ -286,7 +443,7 @@ def _nan(guard: Guard) -> GuardExplanation:
     else:
         was = "was" if guard.holds else "was not"
         words = f"{name} is {'not nan' if guard.holds else 'nan'}, which it {was} when this was compiled"
-    return GuardExplanation(name, words, guard.expected, now, cause=GuardCause.NUMBER)
+    return GuardExplanation(name, words, guard.expected, now, cause=GuardCause.FLOAT)
 
 
 _EXPLANATIONS: Mapping[GuardKind, Row] = {
@@ -299,7 +456,7 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     GuardKind.LENGTH: _length,
     GuardKind.EMPTY: _empty,
     GuardKind.KEYS: _row(
-        GuardCause.KEYS, "the keys of {name} (or their order) are others: {detail} was {before}{is_now}"
+        GuardCause.KEYS, "the keys of {name}, or their order, have changed: {detail} was {before}{is_now}"
     ),
     GuardKind.NUMBER_OF_KEYS: _number_of_keys,
     GuardKind.CONTAINS: _contains,
@@ -312,9 +469,13 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     GuardKind.FAKE_SCRIPT_CLASS: _class,
     GuardKind.CLASS_OF_DICT: _row(GuardCause.CLASS, "{name} is of another class than it was compiled for"),
     GuardKind.IDENTITY: _identity,
+    GuardKind.MEMBER: _one_of_few(GuardCause.MEMBER, "member"),
+    GuardKind.NAMED: _one_of_few(GuardCause.NAMED, "class or function"),
+    GuardKind.METADATA: _metadata,
     GuardKind.FUNCTION: _function,
-    GuardKind.TENSOR_CLASS: _row(GuardCause.CLASS, "{name} is of class {now}, and was a tensor of another class"),
-    GuardKind.SIZE: _row(GuardCause.SIZE, "{name} has size {now} in dimension {detail}, and was compiled for {before}"),
+    GuardKind.TENSOR_CLASS: _class_of_tensor,
+    GuardKind.ALIASING: _aliasing,
+    GuardKind.SIZE: _size,
     GuardKind.STRIDE: _row(
         GuardCause.STRIDE, "{name} has stride {now} in dimension {detail}, and was compiled for {before}"
     ),
@@ -329,15 +490,15 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     GuardKind.GLOBAL_STATE: _global_state,
     GuardKind.MODES: _row(
         GuardCause.MODES,
-        "other torch function modes are active (torch.set_default_device is one) than when this was compiled",
+        "the active torch function modes (such as torch.set_default_device) differ from those at compile time",
     ),
     GuardKind.HOOKS: _row(
-        GuardCause.HOOKS, "other saved-tensors hooks are active than when this was compiled", shows_values=False
+        GuardCause.HOOKS, "the active saved-tensors hooks differ from those at compile time", shows_values=False
     ),
     GuardKind.BACKEND: _row(GuardCause.BACKEND, "it was compiled with another backend callable"),
     GuardKind.NOT_COMPUTED: _not_computed,
     GuardKind.GONE: _gone,
 }
 
-WITHOUT_EXPLANATION = frozenset((GuardKind.UNKNOWN, GuardKind.ALIASING, GuardKind.TENSOR))
+WITHOUT_EXPLANATION = frozenset((GuardKind.UNKNOWN, GuardKind.TENSOR))
 """Kinds of which PyTorch's text is shown as it is. Of a tensor what differs is explained."""

@@ -71,14 +71,12 @@ def _marks(guard: Guard) -> str:
 
 def _keys(guard: Guard) -> str:
     """PyTorch compares all keys, or each with its position: ``list(dict.keys(...))[2] == 'b'``."""
-    position = guard.detail.rpartition("[")[2].rstrip("]")
-    return f"key {position} is {_value(guard)}" if position.isdigit() else f"the keys {_value(guard)}, in this order"
+    value = _value(guard)
+    return f"the keys {value}, in this order" if guard.position is None else f"key {guard.position} is {value}"
 
 
 def _aliasing(guard: Guard) -> str:
-    return (
-        "no tensor twice" if guard.code.startswith("check_no_aliasing") else "overlap in memory as when it was compiled"
-    )
+    return "no tensor twice" if guard.detail == "no_aliasing" else "overlap in memory as when it was compiled"
 
 
 def _same_object(guard: Guard) -> str:

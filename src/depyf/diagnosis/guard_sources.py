@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
-from typing import Match, Optional
+from typing import Match, Optional, Tuple
 
-from depyf.lazy_pattern import re_compile
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import parse, unparse, walk
 
-_LOCAL = re_compile(r"\b[LG]\['([^'\\]+)'\]")
-_BUILTIN = re_compile(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
+_LOCAL = re.compile(r"\b[LG]\['([^'\\]+)'\]")
+_BUILTIN = re.compile(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
 _IMPORTED = "__import_"
 """What Dynamo's names of modules that it imports begin with: ``__import_torch_dot_nn`` is ``torch.nn``."""
 _OF_MODULE = "(?:_modules|_parameters|_buffers)"
-_MEMBER = re_compile(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+)'\]")
+_MEMBER = re.compile(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+)'\]")
 """A member of a module. Where the program iterates over a ``ModuleList``, Dynamo finds the list in ``__dict__``."""
-_GETATTR = re_compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
-_INDEX = re_compile(r"\[(\d+)\]")
-_IDENTIFIER = re_compile(r"[^\W\d]\w*\Z")
-_FROM_NUMPY = re_compile(r"___from_numpy\(([^()]*)\)")
-_CELL = re_compile(r"\.__closure__\[(\d+)\]\.cell_contents")
-_ON_STACK = re_compile(r"\b___stack(\d+)\b(?=([.\[(]?))")
-_ONE_LOCAL = re_compile(r"L\['([^'\\]*)'\]\Z")
-_KEY = re_compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
-_CLASS = re_compile(r"<(?:class|enum) '([^']*)'>")
+_GETATTR = re.compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
+_INDEX = re.compile(r"\[(\d+)\]")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
+_FROM_NUMPY = re.compile(r"___from_numpy\(([^()]*)\)")
+_CELL = re.compile(r"\.__closure__\[(\d+)\]\.cell_contents")
+_ON_STACK = re.compile(r"\b___stack(\d+)\b(?=([.\[(]?))")
+_ONE_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
+_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
 _SHORTER = (
-    (re_compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
-    (re_compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
-    (re_compile(r"__import__\('([\w.]+)'\)"), r"\1"),
-    (re_compile(r"\['(\w+)'\]"), r".\1"),
+    (re.compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
+    (re.compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
+    (re.compile(r"__import__\('([\w.]+)'\)"), r"\1"),
+    (re.compile(r"\['(\w+)'\]"), r".\1"),
 )
 
 
 @functools.lru_cache(maxsize=4096)
 def as_written(source: str) -> str:
     """Return a source as the user writes it: ``L['self']._modules['layers']._modules['0']`` is ``self.layers[0]``."""
+    # Most sources have neither builtins nor PyTorch's helpers: the patterns for these are skipped, as a model has
+    # thousands of sources.
     text = source.strip()
     if "__builtins_dict__" in text:
         text = _BUILTIN.sub(_name, text)
@@ -45,7 +49,7 @@ def as_written(source: str) -> str:
     return text
 
 
-_DIMENSION = re_compile(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
+_DIMENSION = re.compile(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
 
 
 def in_words(source: str) -> str:
@@ -59,6 +63,15 @@ def in_words(source: str) -> str:
 
 STACK_VALUE = "stack value {} at the graph break"
 """What ``___stack0`` is called: a value without a name in the program, which the line of a graph break had computed."""
+
+
+def is_of_optimizers_state(subject: str) -> bool:
+    """Return whether a value, as the user writes it, is in the state of an optimizer: a dict whose keys are parameters,
+    which PyTorch names by their positions."""
+    return _OPTIMIZERS_STATE.search(subject) is not None
+
+
+_OPTIMIZERS_STATE = re.compile(r"\.state(?:\[list\(dict\.keys\(|\Z)")
 
 
 def is_on_stack(subject: str) -> bool:
@@ -112,6 +125,32 @@ def is_reached_through(source: str, above: str) -> bool:
     return re.search(re.escape(above) + r"(?!\w)", source) is not None
 
 
+@functools.lru_cache(maxsize=4096)
+def parts_read(expression: str) -> Tuple[str, ...]:
+    """Return the parts of a source, or of an expression of sources, that read values of the compiled frame, each after
+    the parts that it consists of. ``L['x'].a[0]`` has ``L['x']``, ``L['x'].a`` and itself. Empty if it is not Python.
+    """
+    try:
+        tree = parse(expression, mode="eval").body
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    # Parents come before their children in ``walk``.
+    parts = (each for each in walk(tree) if isinstance(each, (ast.Attribute, ast.Subscript, ast.Call)))
+    return tuple(reversed([unparse(each) for each in parts if _reads_values(each)]))
+
+
+def _reads_values(tree: ast.AST) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in walk(tree))
+
+
+_READS = re.compile(r"\b[LG]\[")
+
+
+def reads_values(source: str) -> bool:
+    """Return whether a source reads a local or global variable of the compiled frame."""
+    return _READS.search(source) is not None
+
+
 def key_read(subject: str, source: str) -> Optional[str]:
     """Return the key of ``subject``, as written, that is read in the path to ``source``; ``None`` if there is none."""
     text = as_written(source)
@@ -119,7 +158,7 @@ def key_read(subject: str, source: str) -> Optional[str]:
     return match and match.group(1)
 
 
-_HELPER = re_compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
+_HELPER = re.compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
 
 
 def helper_as_written(name: str) -> str:

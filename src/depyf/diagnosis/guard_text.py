@@ -6,18 +6,19 @@ Only this module has patterns of these texts. Text of an unknown form is a guard
 from __future__ import annotations
 
 import functools
+import json
 import re
-from typing import Callable, List, Match, Optional, Pattern, Tuple
+from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple
 
-from depyf.diagnosis.guard import Guard, GuardKind, TensorProperties
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard import Guard, GuardKind, StateChange, TensorProperties
 from depyf.diagnosis.guard_expressions import read_expression
 from depyf.diagnosis.guard_sources import class_name
 from depyf.diagnosis.plain_guards import read_plain
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import replace
-from depyf.torch_trace.guard_comments import split_comment, users_line
+from depyf.torch_trace.guard_comments import hint_in, split_comment, users_line
+from depyf.torch_trace.recompiles import DIFFERENCES, TOGETHER, FailedGuardText
 
-_CHECK_TENSOR = re_compile(
+_CHECK_TENSOR = re.compile(
     r"\Acheck_tensor\((?P<source>.*), (?P<class_name>[\w.<>]+), DispatchKeySet\((?P<dispatch_keys>[^()]*)\), "
     r"(?P<dtype>torch\.\w+), device=(?P<device>\w+), requires_grad=(?P<requires_grad>\w+), "
     r"size=(?P<size>\[.*?\]|None), stride=(?P<stride>\[.*?\]|None)\)\Z",
@@ -33,11 +34,57 @@ def read(text: str) -> Guard:
     code, comment = split_comment(text)
     line = users_line(comment) if comment else None
     user_code, location = ("", None) if line is None else (line[0], line[1][:2])
-    return replace(_read_code(code), code=code, user_line=comment.strip(" #\n"), user_code=user_code, location=location)
+    found = replace(
+        _read_code(code), code=code, user_line=comment.strip(" #\n"), user_code=user_code, location=location
+    )
+    return with_hint(found, hint_in(text))
+
+
+def with_hint(guard: Guard, hint: str) -> Guard:
+    """Return the guard with what PyTorch recommends after its text; a recommendation within the text is kept."""
+    return replace(guard, hint=hint) if hint else guard
+
+
+def read_failed(failed: FailedGuardText) -> Guard:
+    """Return the guard that PyTorch reports as the reason of a recompilation."""
+    guard, facts = with_hint(read(failed.text), failed.hint), failed.facts
+    if not facts:
+        return guard
+    if "state" in facts:
+        return replace(read(facts["state"]), differences=failed.differences)
+    return replace(
+        guard,
+        differences=failed.differences,
+        together=failed.together,
+        kind=next((each for each in GuardKind if each.value == facts.get("kind")), guard.kind),
+        source=facts.get("source", guard.source),
+        detail=facts.get("detail", guard.detail),
+        expected=facts.get("expected", guard.expected),
+        actual=facts.get("actual", guard.actual),
+        hint=facts.get("hint", guard.hint),
+    )
+
+
+def facts_of(guard: Guard) -> Dict[str, str]:
+    """Return what ``read_failed`` needs to make this guard from a text of PyTorch's that has less."""
+    number = {DIFFERENCES: str(guard.differences)} if guard.differences else {}
+    if guard.together:
+        number[TOGETHER] = json.dumps(guard.together)
+    if guard.kind is GuardKind.GLOBAL_STATE:
+        return {"state": guard.code, **number}
+    named = {"source": guard.source, "detail": guard.detail, "hint": guard.hint}
+    values = {"expected": guard.expected, "actual": guard.actual}
+    return {
+        "kind": guard.kind.value,
+        **number,
+        **{name: text for name, text in (*named.items(), *values.items()) if text},
+    }
 
 
 @functools.lru_cache(maxsize=4096)  # the guards of an entry are read for each question about it
 def _read_code(code: str) -> Guard:
+    # Three readers, from the most common forms to the rarest: one pattern for values, lengths and keys of a model; a
+    # pattern for each text that is no Python expression; Python's parser.
     plain = read_plain(code)
     if plain is not None:
         return plain
@@ -49,7 +96,8 @@ def _read_code(code: str) -> Guard:
 
 
 def _of_dimension(kind: GuardKind) -> Callable[[Match[str]], Guard]:
-    return lambda match: Guard(kind, match[1], match[3], match[4], detail=match[2])
+    # ``actual 9. Guard failed on a parameter, consider using torch._dynamo.config.force_parameter_static_shapes``
+    return lambda match: Guard(kind, match[1], match[3], match[4].rstrip("."), detail=match[2], hint=match[5] or "")
 
 
 _DTYPES = {
@@ -81,8 +129,13 @@ def _requires_grad(match: Match[str]) -> Guard:
 
 
 def _tensor(match: Match[str]) -> Guard:
-    properties = match.groupdict()
-    return Guard(GuardKind.TENSOR, properties.pop("source"), tensor=TensorProperties(**properties))
+    source, class_name, keys, dtype, device, requires_grad, size, stride = match.groups()
+    properties = TensorProperties(class_name, keys, dtype, device, requires_grad, _listed(size), _listed(stride))
+    return Guard(GuardKind.TENSOR, source, tensor=properties)
+
+
+def _listed(text: str) -> Optional[Tuple[str, ...]]:
+    return None if text == "None" else tuple(each for each in text[1:-1].split(", ") if each)
 
 
 def _class_id(match: Match[str]) -> Guard:
@@ -96,7 +149,13 @@ def _script_class(match: Match[str]) -> Guard:
 
 def _object_id(match: Match[str]) -> Guard:
     kind = GuardKind.FUNCTION if match[1].endswith(".__code__") else GuardKind.IDENTITY
+    if match[3] and match[3].startswith("<enum "):
+        kind = GuardKind.MEMBER
     return Guard(kind, match[1], detail=class_name(match[3]) if match[3] else "", identity=int(match[2]))
+
+
+def _metadata(match: Match[str]) -> Guard:
+    return Guard(GuardKind.METADATA, identity=int(match[1]))
 
 
 def _hooks(match: Match[str]) -> Guard:
@@ -107,8 +166,19 @@ def _marks(match: Match[str]) -> Guard:
     return Guard(GuardKind.MARKS, "", match[3], match[2], detail=match[1])
 
 
-def _marks_demanded(match: Match[str]) -> Guard:
-    return Guard(GuardKind.MARKS, match["source"], match.groupdict().get("dimensions"), detail=match["mark"])
+def _no_marks(match: Match[str]) -> Guard:
+    return Guard(GuardKind.MARKS, match["source"], detail=match["mark"], operators=("==",))
+
+
+def _marks_within(match: Match[str]) -> Guard:
+    return Guard(GuardKind.MARKS, match["source"], match["dimensions"], detail=match["mark"])
+
+
+def _state_changes(match: Match[str]) -> Guard:
+    """``autocast(cpu)_enabled grad_mode``; depyf appends the values that it knows: ``grad_mode=False``."""
+    named = (each.partition("=") for each in match[1].split())
+    changed = tuple(StateChange(name, now, _autocast_setting(name)) for name, _, now in named)
+    return Guard(GuardKind.GLOBAL_STATE, changed=changed)
 
 
 def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
@@ -119,78 +189,91 @@ def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
 Rule = Tuple[Pattern[str], Callable[[Match[str]], Guard]]
 
 _RULES: List[Rule] = [
-    # Those of which a model has hundreds come first.
-    (re_compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _marks_demanded),
+    # Rules for guards that a model has hundreds of come first.
+    # Marks: hasattr(L['x'], '_dynamo_dynamic_indices') == False, or which dimensions may be marked:
+    # ((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], ...) else True)
+    (re.compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _no_marks),
     (
-        re_compile(
+        re.compile(
             r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
             r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
             re.S,
         ),
-        _marks_demanded,
+        _marks_within,
     ),
-    (re_compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (re_compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    # ___check_type_id(L['x'], 94000000001), type=<class 'a.B'>; PyTorch 2.9 and older end at the id
+    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    # Messages about the first property of a tensor that differs: tensor 'L['x']' dtype mismatch. expected Float, ...
     (
-        re_compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.SIZE),
     ),
     (
-        re_compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)"),
+        re.compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.STRIDE),
     ),
     (
-        re_compile(r"\Atensor '(.*)' rank mismatch\. expected (\S+), actual (\S+)"),
+        re.compile(r"\Atensor '(.*)' rank mismatch\. expected (\d+), actual (\d+)"),
         lambda match: Guard(GuardKind.RANK, match[1], match[2], match[3]),
     ),
-    (re_compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*), actual (.*)"), _dtype),
-    (re_compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    (re.compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*?), actual (\w+)"), _dtype),
+    (re.compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
     (
-        re_compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
+        re.compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
     ),
     (
         # Before PyTorch 2.15 it did not say of which class the tensor was.
-        re_compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
+        re.compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
         lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], match[2] and class_name(match[2]), class_name(match[3])),
     ),
     (_CHECK_TENSOR, _tensor),
     (
-        re_compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
+        re.compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2]),
     ),
-    (re_compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
-    (re_compile(r"\Acheck_(?:overlapping|no_aliasing)\("), _of(GuardKind.ALIASING)),
+    (re.compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
     (
-        re_compile(r"\AGLOBAL_STATE changed: (.*)"),
-        lambda match: Guard(GuardKind.GLOBAL_STATE, operands=tuple(match[1].split())),
+        re.compile(
+            r"\Acheck_(?P<what>overlapping|no_aliasing)\("
+            r"(?:overlapping=\[(?P<together>.*)\], non_overlapping=\[(?P<apart>.*)\])?",
+            re.S,
+        ),
+        lambda match: Guard(
+            GuardKind.ALIASING, detail=match["what"], operands=(match["together"] or "", match["apart"] or "")
+        ),
     ),
+    (re.compile(r"\AGLOBAL_STATE changed: (.*)"), _state_changes),
     (
-        re_compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
+        re.compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
         lambda match: Guard(GuardKind.GLOBAL_STATE, expected=match[1]),
     ),
-    (re_compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
-    (re_compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    (re.compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
+    (re.compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    # Messages of accessors, which could not read a value, and of relations that raised
     (
-        re_compile(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
+        re.compile(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
         lambda match: Guard(GuardKind.CLASS, match[1], "function"),
     ),
-    (re_compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
-    (re_compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
+    (re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
+    (re.compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
+    # Messages of dict managers
     (
-        re_compile(r"\Alen\((.*)\) != (\d{1,18})\Z"),
+        re.compile(r"\Alen\((.*)\) != (\d{1,18})\Z"),
         lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2]),
     ),
-    (re_compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
-    (re_compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
-    (re_compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
-    (re_compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
-    (re_compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
-    (re_compile(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
+    (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
+    (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    (re.compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
+    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
+    (re.compile(r"\A_{2,3}(?:check_metadata|dtensor_spec|check_opaque_guard_fn)_(\d{1,20})(?:_c\S*)?\Z"), _metadata),
+    (re.compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
+    (re.compile(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
 ]
 
-_ATTRIBUTE = re_compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
-_LOCAL_INDEX = re_compile(r"framelocals_idx=(\d{1,9})")
+_ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
+_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d{1,9})")
 
 
 def attribute_of(accessor: str) -> Optional[str]:
@@ -205,8 +288,8 @@ def local_index_of(accessor: str) -> Optional[int]:
     return None if match is None else int(match.group(1))
 
 
-_NUMBER_IN_NAME = re_compile(r"_\d{9,}")
-_NUMBER_THAT_CHANGES = re_compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
+_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
 def has_id_in_name(text: str) -> bool:
@@ -224,10 +307,10 @@ def without_ids(code: str) -> str:
     return _NUMBER_THAT_CHANGES.sub("...", code)
 
 
-_AUTOCAST = re_compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 
 
-def autocast_setting(key: str) -> Optional[Tuple[str, str]]:
+def _autocast_setting(key: str) -> Optional[Tuple[str, str]]:
     """Return the device, and "enabled" or "dtype", of a global setting that is one of autocast; None of another."""
     match = _AUTOCAST.match(key)
     return None if match is None else (match[1], match[2])

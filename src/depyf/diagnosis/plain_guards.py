@@ -10,7 +10,6 @@ import re
 from typing import FrozenSet, Optional
 
 from depyf.diagnosis.guard import Guard, GuardKind
-from depyf.lazy_pattern import re_compile
 
 _STRING = r"'[\w .:/-]*'"
 _INTEGER = r"(?:0|-?[1-9]\d{0,17})"
@@ -21,12 +20,12 @@ _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
 
 _NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
 
-_COMPARISON = re_compile(
+_COMPARISON = re.compile(
     rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)",
     re.ASCII,  # the parser takes other digits for no digits, and makes one name of several
 )
-_LENGTH = re_compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
-_CALL = re_compile(
+_LENGTH = re.compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
+_CALL = re.compile(
     rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
     rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))",
     re.ASCII,
@@ -39,25 +38,28 @@ def read_plain(code: str) -> Optional[Guard]:
     if match is not None:
         value, constant, no = match.groups()
         if constant is None:
-            expected = "not None" if no else "None"
-            return Guard(GuardKind.NONE, value, expected, detail=value, operands=(value, "None"))
+            operator, expected = ("is not", "not None") if no else ("is", "None")
+            operands = (value, "None")
+            return Guard(GuardKind.NONE, value, expected, detail=value, operands=operands, operators=(operator,))
         is_number = constant[-1].isdigit()
         if is_number and repr(float(constant) if "." in constant or "e" in constant else int(constant)) != constant:
             return None  # a tree would have another text
         kind = GuardKind.NUMBER if is_number else GuardKind.CHOICE
         if value.endswith(".training"):
             kind = GuardKind.TRAINING
-        return Guard(kind, value, constant, detail=value, operands=(value, constant))
+        return Guard(kind, value, constant, detail=value, operands=(value, constant), operators=("==",))
     match = _LENGTH.fullmatch(code)
     if match is not None:
-        operands = (match["length"], match["constant"])
-        return Guard(GuardKind.LENGTH, match["value"], match["constant"], operands=operands)
+        length, value, constant = match.groups()
+        operands, arguments = (length, constant), (value,)
+        return Guard(GuardKind.LENGTH, value, constant, operands=operands, operators=("==",), arguments=arguments)
     match = _CALL.fullmatch(code)
     if match is not None:
         holds = match["no"] is None
-        if match["key"] is not None:
-            return Guard(GuardKind.CONTAINS, match["container"], detail=match["key"], holds=holds)
-        return Guard(GuardKind.ATTRIBUTE, match["value"], detail=match["attribute"], holds=holds)
+        _, key, container, value, name = match.groups()
+        if key is not None:
+            return Guard(GuardKind.CONTAINS, container, detail=key, holds=holds, arguments=(key, container))
+        return Guard(GuardKind.ATTRIBUTE, value, detail=name, holds=holds, arguments=(value, f"'{name}'"))
     return None
 
 
@@ -67,15 +69,15 @@ _SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
 _STRINGS = r"'[\w .,:/-]*'"
 _CONSTANT = rf"True|False|None|{_NUMBER}|\({_INTEGER},\)"
 _ARGUMENT = rf"(?:{_NO_KEYWORD}[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|{_CONSTANT})"
-_PLAIN = re_compile(
+_PLAIN = re.compile(
     rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
     rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?",
     re.ASCII,
 )
-_POSITIONAL_AFTER_KEYWORD = re_compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
-_SAME_KEYWORD_TWICE = re_compile(r"[(,] ?([a-z_]+=).*, \1")
-_TORCH = re_compile(r"\btorch(?=\.)")
-_VALUES = re_compile(r"(?:^|[( =])(L|G|___ids|___names)\['")
+_POSITIONAL_AFTER_KEYWORD = re.compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
+_SAME_KEYWORD_TWICE = re.compile(r"[(,] ?([a-z_]+=).*, \1")
+_TORCH = re.compile(r"\btorch(?=\.)")
+_VALUES = re.compile(r"(?:^|[( =])(L|G|___ids|___names)\['")
 """The names that values begin with, where one is an argument of a call, or compared."""
 
 

@@ -2,14 +2,15 @@
 
 Assigning another function to ``patched_load_by_key_path`` makes ``prepare_debug`` install that one: it is looked up
 when ``prepare_debug`` is entered. The function should take ``**kwargs``, since PyTorch adds keywords now and then.
+A module of its own: a public import path of depyf 0.20.
 """
 
 from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.kernels import loading_copies
-from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.pausing import debug
 from depyf.dynamo.dump.prepare import prepare_debug
 from depyf.explain.global_variables import data

@@ -1,4 +1,7 @@
-"""``install`` and ``uninstall`` under the names that they had in depyf 0.20."""
+"""``install`` and ``uninstall`` under the names that they had in depyf 0.20.
+
+A module of its own: a public import path of depyf 0.20.
+"""
 
 from __future__ import annotations
 

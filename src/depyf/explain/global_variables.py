@@ -1,10 +1,13 @@
-"""``data``: the state of the capture under the names that other projects read."""
+"""``data``: the state of the capture under the names that other projects read.
+
+A module of its own: a public import path of depyf 0.20.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator, Mapping, Optional
 
-from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import generated_code
 
 

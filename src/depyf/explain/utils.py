@@ -1,4 +1,7 @@
-"""Helpers that other projects' loader hooks call, and other names that depyf 0.20 had here."""
+"""Helpers that other projects' loader hooks call, and other names that depyf 0.20 had here.
+
+A module of its own: a public import path of depyf 0.20.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import os
 from types import CodeType
 from typing import Any, Dict, Iterator, Optional
 
+from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import NO_NAME
-from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.store.file_locks import locked_file
-from depyf.quick_dataclass import dataclass
 
 __all__ = [
     "DynamoOptimizationResult",

@@ -1,4 +1,7 @@
-"""The callback for the ``Trainer`` of Lightning."""
+"""The callback for the ``Trainer`` of Lightning.
+
+A module of its own: a public import path, which imports the framework.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from depyf.integrations.recording import Folder, TrainingRecord
 
 
 class DepyfCallback(Callback):  # type: ignore[misc]
-    """Dump what the first batches of a training compile, and watch all of it.
+    """Dump what the first batches of a training compile, and watch the whole training.
 
-    ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is that of ``depyf.prepare_debug``. The
+    ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is as for ``depyf.prepare_debug``. The
     dump and its page are written after ``steps`` training batches (None: at the end of ``fit``). Unless ``watch`` is
     false, each recompilation, graph break and fallback to eager of the whole training is one line on the error stream,
     with a summary at the end. What the training computes does not change; if it raises, the dump so far is written.

@@ -1,4 +1,7 @@
-"""The callback for the ``Trainer`` of Hugging Face's transformers."""
+"""The callback for the ``Trainer`` of Hugging Face's transformers.
+
+A module of its own: a public import path, which imports the framework.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from depyf.integrations.recording import Folder, TrainingRecord
 
 
 class DepyfCallback(TrainerCallback):  # type: ignore[misc]
-    """Dump what the first steps of a training compile, and watch all of it.
+    """Dump what the first steps of a training compile, and watch the whole training.
 
-    ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is that of ``depyf.prepare_debug``. The
+    ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is as for ``depyf.prepare_debug``. The
     dump and its page are written after ``steps`` optimizer steps (None: at the end of the training). Unless ``watch``
     is false, each recompilation, graph break and fallback to eager of the whole training is one line on the error
     stream, with a summary at the end. What the training computes does not change.

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.expectation import NAMES, WORDS
-from depyf.answers.happening import counted
-from depyf.asynchronous import synchronous
-from depyf.regular_files import write_whole
+from depyf.answers.watch import counted
+from depyf.base.asynchronous import synchronous
+from depyf.base.regular_files import write_whole
+from depyf.report.render.markdown_text import code, fenced, html
 
 Counts = Mapping[str, int]
 """By name: ``breaks``, ``recompiles``, ``graphs``, ``fallbacks``."""
@@ -90,7 +91,7 @@ def better(before: Counts, now: Counts) -> bool:
 
 
 @dataclass(frozen=True)
-class Summary:
+class BaselineSummary:
     """The results by test, with the counts of a baseline where there is one."""
 
     results: Mapping[str, TestResult]
@@ -127,7 +128,7 @@ class Summary:
 
     def _not_compared(self) -> str:
         unfinished = len(self.results) - len(self._passed())
-        return f"; {counted(unfinished, 'test')} that did not pass not compared" if unfinished else ""
+        return f"; not compared: {counted(unfinished, 'test')} that did not pass" if unfinished else ""
 
     def lines(self) -> Iterator[str]:
         """Return the summary for a terminal."""
@@ -177,21 +178,12 @@ class Summary:
             str(now[name]) if before is None or before[name] == now[name] else f"{before[name]} → **{now[name]}**"
             for name in NAMES
         ]
-        return f"| {_code(self._title(test))} | {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Return text as code in a cell of a table."""
-    return "`" + " ".join(text.replace("`", "'").replace("|", "\\|").split()) + "`"
+        return f"| {code(self._title(test), in_table=True)} | {' | '.join(cells)} |"
 
 
 def _folded(results: Sequence[Tuple[str, TestResult]]) -> Iterator[str]:
     """Yield the events of each test, in a folded section."""
     for test, each in results:
         if each.details:
-            fence = "```"
-            while fence in each.details:
-                fence += "`"
-            summary = test.replace("&", "&amp;").replace("<", "&lt;")
-            yield from (f"<details><summary>{summary}</summary>", "", f"{fence}text", each.details, fence, "")
+            yield from (f"<details><summary>{html(test)}</summary>", "", *fenced(each.details), "")
             yield from ("</details>", "")

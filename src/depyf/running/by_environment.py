@@ -2,6 +2,7 @@
 
 ``begin`` is called when Python starts: by the files that ``depyf install-hook`` writes (``start_hook.py``), and by
 ``at_start/sitecustomize.py`` in the processes that a program under ``depyf run --follow`` starts.
+A module of its own: Python imports it at its start, without the rest of depyf.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import atexit
 import os
 from typing import List
 
-from depyf.asynchronous import synchronous
-from depyf.messages import error_line
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import error_line
+from depyf.base.visible import visible
 from depyf.running.torch_import import when_compiler_is_imported
-from depyf.visible import visible
 
 VARIABLE = "DEPYF_WATCH"
 

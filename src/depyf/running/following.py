@@ -11,15 +11,16 @@ import os
 import sys
 from typing import Dict, List, MutableMapping, Optional
 
-from depyf import file_names
-from depyf.asynchronous import suppressed, synchronous
-from depyf.launches import VARIABLE, new_launch
-from depyf.messages import write
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import write
+from depyf.base.visible import visible
 from depyf.running.torch_import import when_compiler_is_imported
-from depyf.visible import visible
+from depyf.torch_trace import file_names
+from depyf.torch_trace.launches import VARIABLE, new_launch
 
 DIRECTORY = "DEPYF_DUMP"
 PARENT = "DEPYF_DUMP_PARENT"
+VALUES = "DEPYF_VALUES"
 
 _MOST_NAMED = 8
 """The limit on processes that are listed in the summary."""
@@ -62,8 +63,11 @@ def own_folder(environment: MutableMapping[str, str]) -> str:
     return file_names.process_folder(int(rank), os.getpid()) if is_child else plain
 
 
-def let_children_follow(root: str) -> str:
-    """Make processes that this one starts later dump into folders of ``root``; return the name of its own folder."""
+def let_children_follow(root: str, values: Optional[str] = None) -> str:
+    """Make processes that this one starts later dump into folders of ``root``; return the name of its own folder.
+    ``values`` is that of ``prepare_debug``, and theirs, too."""
+    if values is not None:
+        os.environ[VALUES] = values
     folder = own_folder(os.environ)
     _name_launch()
     os.environ[DIRECTORY], os.environ[PARENT] = root, folder
@@ -108,7 +112,7 @@ def _written(root: str) -> Dict[str, int]:
 
 
 def page_of_all(root: str) -> Optional[str]:
-    """Return the path of the page of all processes; ``None`` if there is none."""
+    """Return the path of the page of all processes; else ``None``."""
     path = os.path.join(root, file_names.page_file())
     return path if os.path.exists(path) else None
 

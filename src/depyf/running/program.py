@@ -1,6 +1,6 @@
 """Run a program as ``__main__``, as the interpreter does: its view of itself, its exit status, its tracebacks.
 
-Known differences: ``sys.orig_argv`` is that of depyf, frames of depyf are below those of the program, and modules of
+Known differences: ``sys.orig_argv`` names depyf, frames of depyf are below the frames of the program, and modules of
 depyf have been imported. On 3.8, ``__file__`` is absolute, as it is since 3.9.
 """
 
@@ -19,8 +19,9 @@ import zipfile
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, List, Optional, Sequence
 
-from depyf.messages import error_line, write
-from depyf.quick_dataclass import dataclass
+from depyf.base.messages import cut, describe, error_line, write
+from depyf.base.quick_dataclass import dataclass
+from depyf.torch_trace.user_code import innermost_line
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
@@ -30,7 +31,7 @@ class NoProgramError(Exception):
 
 
 @dataclass(frozen=True)
-class Program:
+class UserProgram:
     """The program to run: ``name`` is a script (or a folder or archive with a ``__main__``), or a module."""
 
     name: str
@@ -39,22 +40,25 @@ class Program:
 
     @property
     def short_name(self) -> str:
-        """A name for a directory: that of the script without its suffix, or of the module."""
+        """A name for a directory: the script without its suffix, or the module."""
         name = self.name if self.is_module else os.path.splitext(os.path.basename(os.path.abspath(self.name)))[0]
         return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name) or "program"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How the program ended: the exit status, and the interrupt that ended it, which the caller raises at last."""
+class ProgramEnd:
+    """How the program ended: the exit status, and the interrupt that ended it, which the caller raises at last.
+    ``words`` say with which exception or exit it ended, and in which line; empty if its last line was run."""
 
     status: int
     interrupt: Optional[KeyboardInterrupt] = None
+    words: str = ""
 
 
-def run(program: Program) -> Outcome:
+def run(program: UserProgram) -> ProgramEnd:
     """Run it to its end. An exception is printed as the interpreter prints it, and so is the message of an exit. Raises
     ``NoProgramError`` before any code of it has run."""
+    # A new module with the names that the interpreter gives ``__main__``.
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     main.__dict__.update(__annotations__={}, __doc__=None)
@@ -77,8 +81,9 @@ class _Prepared:
     error: Optional[BaseException] = None
 
 
-def _prepare_script(program: Program, main: ModuleType) -> _Prepared:
+def _prepare_script(program: UserProgram, main: ModuleType) -> _Prepared:
     path = _script(program.name)
+    # ``python folder`` and ``python app.zip`` run the ``__main__`` module inside.
     if os.path.isdir(path) or zipfile.is_zipfile(path):
         return _prepare_folder(path, program, main)
     path = os.path.join(os.getcwd(), path)  # as the interpreter does: without resolving it
@@ -119,7 +124,7 @@ def _script(name: str) -> str:
     return command
 
 
-def _prepare_folder(path: str, program: Program, main: ModuleType) -> _Prepared:
+def _prepare_folder(path: str, program: UserProgram, main: ModuleType) -> _Prepared:
     path = os.path.abspath(path)
     importer = pkgutil.get_importer(path)
     spec = None if importer is None else importer.find_spec("__main__")
@@ -130,7 +135,7 @@ def _prepare_folder(path: str, program: Program, main: ModuleType) -> _Prepared:
     return _from_spec(spec, main, package="")
 
 
-def _prepare_module(program: Program, main: ModuleType) -> _Prepared:
+def _prepare_module(program: UserProgram, main: ModuleType) -> _Prepared:
     _replace_first_path(os.getcwd())
     sys.argv = ["-m", *program.arguments]
     spec = _module_spec(program.name)
@@ -142,6 +147,7 @@ def _prepare_module(program: Program, main: ModuleType) -> _Prepared:
 def _module_spec(name: str) -> importlib.machinery.ModuleSpec:
     try:
         spec = importlib.util.find_spec(name)
+        # ``-m package`` runs ``package.__main__``.
         if spec is not None and spec.submodule_search_locations is not None and not name.endswith(".__main__"):
             inner = importlib.util.find_spec(f"{name}.__main__")
             if inner is None:
@@ -176,18 +182,36 @@ def _replace_first_path(path: str) -> None:
         sys.path[0] = path
 
 
-def _ends(prepared: _Prepared, main: ModuleType) -> Outcome:
+def _ends(prepared: _Prepared, main: ModuleType) -> ProgramEnd:
     """Run the code, and handle its end as the interpreter does."""
     error = prepared.error
     if prepared.code is not None:
         error = _execute(prepared.code, main)
     if error is None:
-        return Outcome(0)
+        return ProgramEnd(0)
     error = error.with_traceback(_without_our_frames(error.__traceback__))
+    words = _end_in_words(error)
     if isinstance(error, SystemExit):
-        return Outcome(_status(error.code))
+        return ProgramEnd(_status(error.code), words=words)
     status = _print(error)
-    return Outcome(status, error if status == 1 and isinstance(error, KeyboardInterrupt) else None)
+    return ProgramEnd(status, error if status == 1 and isinstance(error, KeyboardInterrupt) else None, words)
+
+
+def _end_in_words(error: BaseException) -> str:
+    """Return ``ModuleNotFoundError: No module named 'a' (train.py:2)``; the line is the innermost of the user's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = innermost_line([(each.filename, each.lineno or 0, each.name) for each in frames])
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        place = error.filename, error.lineno
+    where = f" ({os.path.basename(place[0])}:{place[1]})" if place else ""
+    if isinstance(error, SystemExit):
+        code = "" if error.code is None else cut(repr(error.code), _LONGEST)
+        return f"sys.exit({code}){where}"
+    text = f"SyntaxError: {error.msg}" if isinstance(error, SyntaxError) else describe(error).splitlines()[0]
+    return f"{cut(text, _LONGEST)}{where}"
+
+
+_LONGEST = 200
 
 
 def _execute(code: CodeType, main: ModuleType) -> Optional[BaseException]:

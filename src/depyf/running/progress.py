@@ -11,8 +11,8 @@ import shutil
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
+from depyf.base.messages import takes_escapes, write
 from depyf.dynamo.hooks.safely import with_rank
-from depyf.messages import takes_escapes, write
 from depyf.torch_trace.events import GRAPH_BREAK, KERNELS, METRICS, START, Event
 from depyf.torch_trace.stages import Stage
 
@@ -26,7 +26,7 @@ _NEXT = {
 """The step of torch that follows each of its reports."""
 
 
-class Progress:
+class CompilationProgress:
     """Called with every event of a session, in order; closed at the end."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 if TYPE_CHECKING:
     from depyf.dynamo.questions.watch import Watch
-    from depyf.running.baseline import Counts, Summary, TestResult
+    from depyf.running.baseline import BaselineSummary, Counts, TestResult
 
 _PROPERTY = "depyf"
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -90,7 +90,7 @@ class _Counting:
             self._begin()
 
     def _begin(self) -> None:
-        from depyf.asynchronous import synchronous
+        from depyf.base.asynchronous import synchronous
 
         try:
             from depyf.dynamo.questions.watch import watch
@@ -109,7 +109,7 @@ class _Counting:
     def pytest_runtest_setup(self) -> None:
         """Reset Dynamo, so that it forgets what earlier tests have compiled, if an option asks for it."""
         if self._resets and self._is_imported:
-            from depyf.asynchronous import synchronous
+            from depyf.base.asynchronous import synchronous
 
             try:
                 from depyf.dynamo.hooks.private_names import DYNAMO_RESET
@@ -173,20 +173,20 @@ class _Counting:
         return before is not None and bool(worse(before, result.counts))
 
     def _passed(self) -> List[Tuple[str, TestResult]]:
-        """Return the results of the tests that have passed, or have failed because of them."""
+        """Return the results of the tests that have passed, or that failed because of their counts."""
         return [(test, each) for test, each in self._results.items() if not each.unfinished]
 
-    def _summary(self) -> Summary:
-        from depyf.running.baseline import Summary
+    def _summary(self) -> BaselineSummary:
+        from depyf.running.baseline import BaselineSummary
 
-        return Summary(self._results, None if self._updates else self._baseline)
+        return BaselineSummary(self._results, None if self._updates else self._baseline)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the baseline and the Markdown."""
         self._stop_waiting()
         if self._is_worker:
             return
-        from depyf.asynchronous import synchronous
+        from depyf.base.asynchronous import synchronous
         from depyf.running.baseline import write_baseline
 
         if self._updates and self._path is not None:
@@ -205,7 +205,7 @@ class _Counting:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the counts."""
-        from depyf.visible import visible
+        from depyf.base.visible import visible
 
         terminalreporter.section("depyf")
         lines = list(self._summary().lines()) if self._results else ["no test has compiled anything"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import functools
 import importlib
 import importlib.util
 import os
@@ -10,51 +12,61 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Any, Callable, ContextManager, List, Optional
+from typing import Any, Callable, ContextManager, Iterator, List, NoReturn, Optional
 
-from depyf import file_names
-from depyf.asynchronous import suppressed, synchronous
-from depyf.messages import takes_escapes, write
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import takes_escapes, write
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.visible import visible
 from depyf.running.following import is_one_of_many, let_children_follow, page_later, page_of_all, report_lines
-from depyf.running.program import NoProgramError, Outcome, Program, run
-from depyf.running.progress import Progress
+from depyf.running.program import NoProgramError, ProgramEnd, UserProgram, run
+from depyf.running.progress import CompilationProgress
 from depyf.running.torch_import import when_compiler_is_imported
-from depyf.visible import visible
+from depyf.torch_trace import file_names
 
 
 class CannotRunError(Exception):
     """Raised when nothing was run; names the reason."""
 
 
+@dataclass(frozen=True)
+class SessionOptions:
+    """Options of ``prepare_debug`` that ``depyf run`` has, too."""
+
+    stepping: bool = True
+    values: Optional[str] = None
+
+
 def run_dumped(
-    program: Program,
+    program: UserProgram,
     directory: str,
     *,
     quiet: bool = False,
     open_page: bool = False,
     find_nonfinite: bool = False,
     trace: bool = False,
-    stepping: bool = True,
     follow: bool = False,
-) -> Outcome:
+    session: Optional[SessionOptions] = None,
+) -> ProgramEnd:
     """Run ``program`` and dump what it compiles into ``directory``; return how it ended.
 
-    With ``find_nonfinite`` the first NaN or Inf of its compiled code is searched for, too. ``stepping`` is that of
-    ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into its own folder below
-    ``directory``, as the program itself is. With ``trace`` its runs are timed, and listed in order.
+    With ``find_nonfinite`` the first NaN or Inf of its compiled code is searched for, too. ``session``
+    has options of ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into its
+    own folder below ``directory``, as the program itself is. With ``trace`` its runs are timed, and listed in order.
 
     The summary is printed when the process ends: threads of the program that continue, and its exit handlers, are part
     of it. Raises ``CannotRunError`` before anything has run.
     """
     if importlib.util.find_spec("torch") is None:
-        raise CannotRunError("depyf run needs PyTorch: install it with `pip install 'depyf[torch]'`")
+        raise CannotRunError("depyf run needs PyTorch: install it with `pip install torch`")
     importlib.import_module("depyf.dynamo.store.writers")  # its exit handler runs after later ones
+    session = session or SessionOptions()
     made, root = _prepare(directory), directory if follow else None
     if root is not None:
-        directory = os.path.join(root, let_children_follow(root))
+        directory = os.path.join(root, let_children_follow(root, session.values))
         made = _prepare(directory) + made
-    progress = None if quiet or sys.stderr is None else Progress(sys.stderr)
-    recording = _Recording(directory, progress, find_nonfinite=find_nonfinite, traced=trace, stepping=stepping)
+    progress = None if quiet or sys.stderr is None else CompilationProgress(sys.stderr)
+    recording = _Recording(directory, progress, find_nonfinite=find_nonfinite, traced=trace, session=session)
     recording.root = root
     stop_waiting = when_compiler_is_imported(recording.begin)
     process = os.getpid()
@@ -69,12 +81,42 @@ def run_dumped(
 
     atexit.register(at_exit)
     try:
-        return run(program)
+        return _run(program, recording, quiet=quiet)
     except NoProgramError as error:
         atexit.unregister(at_exit)
         stop_waiting()
         _take_back(made)
         raise CannotRunError(str(error)) from error
+
+
+def _run(program: UserProgram, recording: _Recording, *, quiet: bool) -> ProgramEnd:
+    with contextlib.nullcontext() if quiet else _exits_reported(recording):
+        end = run(program)
+    recording.ended_with = end.words
+    return end
+
+
+@contextlib.contextmanager
+def _exits_reported(recording: _Recording) -> Iterator[None]:
+    """Print a line if the program calls ``os._exit``, which ends it without exit handlers: no summary is printed."""
+    original, process = os._exit, os.getpid()
+
+    @functools.wraps(original)
+    def _exit(status: int) -> NoReturn:
+        try:
+            if os.getpid() == process:  # multiprocessing ends each forked child with it
+                caller = sys._getframe(1)
+                where = f"os._exit({status}) ({os.path.basename(caller.f_code.co_filename)}:{caller.f_lineno})"
+                _say([visible(f"the program ended with {where}: {recording.what_is_lost()}")])
+        finally:  # whatever a signal handler raises: the process was to end here
+            original(status)
+
+    os._exit = _exit
+    try:
+        yield
+    finally:
+        if os._exit is _exit:
+            os._exit = original
 
 
 def _alone(directory: str) -> ContextManager[bool]:
@@ -101,7 +143,7 @@ def _prepare(directory: str) -> List[str]:
 
 
 def _take_back(made: List[str]) -> None:
-    """Remove those of these directories that are empty."""
+    """Remove the directories that are empty."""
     with suppressed(OSError):
         for path in made:
             os.rmdir(path)
@@ -111,21 +153,35 @@ class _Recording:
     """A ``prepare_debug`` session around what is compiled, from the program's import of the compiler on."""
 
     def __init__(
-        self, directory: str, progress: Optional[Progress], *, find_nonfinite: bool, traced: bool, stepping: bool
+        self,
+        directory: str,
+        progress: Optional[CompilationProgress],
+        *,
+        find_nonfinite: bool,
+        traced: bool,
+        session: SessionOptions,
     ) -> None:
         self._directory = directory
         self._find_nonfinite = find_nonfinite
         self._finding: Optional[Any] = None
         self._progress = progress
         self._traced = traced
-        self._stepping = stepping
+        self._session = session
         self._open: Optional[Any] = None
         self._trace: Optional[Any] = None
         self._lock = threading.Lock()
+        self.ended_with = ""
+        """How the program ended, in words, if it was not with its last line."""
         self.root: Optional[str] = None
         """The directory with the folders of all processes, where children are followed."""
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
+
+    def what_is_lost(self) -> str:
+        """Return what is missing after an end without exit handlers."""
+        if self._open is None:
+            return "nothing was compiled before"
+        return f"no summary was made (depyf report {self._directory} shows what had been written)"
 
     def begin(self) -> None:
         """Start the session while the program imports torch's compiler; exceptions must not reach the program."""
@@ -142,7 +198,7 @@ class _Recording:
         with self._lock:
             if self._open is not None:
                 return
-            self._open = prepare_debug(self._directory, stepping=self._stepping)
+            self._open = prepare_debug(self._directory, stepping=self._session.stepping, values=self._session.values)
         self._open.__enter__()
         if self.root is not None:
             from depyf.dynamo.dump.own_folder import keep_following
@@ -191,6 +247,8 @@ class _Recording:
         if self._open is None:
             old = os.path.join(self._directory, file_names.page_file())
             lines = ["nothing was compiled: the program did not use torch.compile"]
+            if self.ended_with:
+                lines = [visible(f"nothing was compiled: the program ended with {self.ended_with}")]
             return [*lines, f"{old} is of an earlier run"] if os.path.exists(old) else lines
         try:
             return self._summary()
@@ -217,6 +275,8 @@ class _Recording:
         ours = run_of(self._open.session)
         lines = [] if self._trace is None else str(self._trace).splitlines()
         lines += summary_lines(ours)
+        if self.ended_with and not ours.compilations:
+            lines.append(visible(f"{'ended with':<24}{self.ended_with}"))
         if self._finding is not None:
             first, *details = str(self._finding).splitlines()
             lines += [f"{'not finite':<24}{first}", *details]

@@ -12,7 +12,7 @@ import site
 import sysconfig
 from typing import Dict, List
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 
 MARK = "# Written by `depyf install-hook`; `depyf uninstall-hook` removes it.\n"
 

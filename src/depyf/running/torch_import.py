@@ -14,8 +14,9 @@ import threading
 from types import ModuleType
 from typing import Any, Callable, Optional, Sequence
 
-from depyf.asynchronous import suppressed, synchronous
-from depyf.messages import error_line
+from depyf.base import meta_path
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import error_line
 
 _COMPILER = "torch._dynamo"
 _PACKAGE = "torch"
@@ -30,7 +31,7 @@ def when_compiler_is_imported(call: Callable[[], object]) -> Callable[[], None]:
 
 class _Watch(importlib.abc.MetaPathFinder):
     """Counts the nested executions of torch's modules. The compiler may be imported by another module of torch, which
-    is not complete then; ``call`` needs all of them. So it is called when the outermost has been executed."""
+    is not complete then; ``call`` needs all modules. So it is called when the outermost has been executed."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
@@ -41,12 +42,11 @@ class _Watch(importlib.abc.MetaPathFinder):
         if _is_imported(_COMPILER):
             self._fire()
         else:
-            sys.meta_path.insert(0, self)
+            meta_path.insert_first(self)
 
     def end(self) -> None:
         self._waiting = False
-        with suppressed(ValueError):
-            sys.meta_path.remove(self)
+        meta_path.remove(self)
 
     def _fire(self) -> None:
         if self._waiting:
@@ -54,12 +54,12 @@ class _Watch(importlib.abc.MetaPathFinder):
             try:
                 self._call()
             except synchronous() as error:  # this is the program's own import
-                _say(f"torch.compile is not observed: {type(error).__name__}: {error}")
+                error_line(f"depyf: torch.compile is not observed: {type(error).__name__}: {error}")
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[importlib.machinery.ModuleSpec]:
-        if name.partition(".")[0] != _PACKAGE or getattr(self._thread, "asks", False):
+        if not self._waiting or name.partition(".")[0] != _PACKAGE or getattr(self._thread, "asks", False):
             return None
         self._thread.asks = True  # other finders may ask all finders, as this one does
         try:
@@ -100,10 +100,6 @@ class _Watch(importlib.abc.MetaPathFinder):
 
         with contextlib.suppress(AttributeError):  # a loader without a dictionary: its modules are not counted
             loader.exec_module = exec_module
-
-
-def _say(text: str) -> None:
-    error_line(f"depyf: {text}")
 
 
 def _is_imported(name: str) -> bool:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import enum
 import os
+import re
 import time
 import traceback
 from typing import Callable, Optional, Tuple
 
-from depyf.bytecode.code import flags_like
-from depyf.bytecode.parsing import parse
-from depyf.decompiler import decompile_code
-from depyf.errors import DecompilationError
-from depyf.lazy_pattern import re_compile
-from depyf.own_package import FOLDER, is_own
-from depyf.quick_dataclass import dataclass
-from depyf.result import Decompilation, Verdict
+from depyf.base.own_package import FOLDER, is_own
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler import (
+    Decompilation,
+    DecompilationError,
+    Verdict,
+    decompile_code,
+    flags_like,
+    is_of_another_version,
+)
+from depyf.decompiler.syntax import parse
 from depyf.sweep.limits import TimeLimit
 from depyf.sweep.targets import Target
 
@@ -69,13 +73,14 @@ Keep = Callable[[Target, Decompilation], None]
 """An additional consumer of results; its ``OSError`` is reported as the reason."""
 
 
-def judge(target: Target, keep: Optional[Keep] = None) -> Result:
-    """Decompile ``target`` and check the result; the time is that of decompiling and verifying alone."""
+def judge(target: Target, keep: Optional[Keep] = None, python: Optional[str] = None) -> Result:
+    """Decompile ``target`` and check the result. ``python``: see ``decompile_code``. The time covers decompiling and
+    verifying alone."""
     start = time.perf_counter()
     outcome, reason = Outcome.CRASHED, ""
     answer: Optional[Decompilation] = None
     try:
-        answer = decompile_code(target.code)
+        answer = decompile_code(target.code, python=python)
         outcome, reason = _OF_VERDICT[answer.verdict], answer.reason
     except DecompilationError as error:
         outcome, reason = Outcome.REFUSED, str(error)
@@ -107,14 +112,19 @@ def result_for(target: Target, outcome: Outcome, reason: str, seconds: float) ->
 _CALLING = ("co_name", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_freevars")
 
 
+_EMPTY = (Outcome.DIFFERENT, "the source is empty")
+
+
 def _objection(answer: Decompilation) -> Optional[Tuple[Outcome, str]]:
     """Return the outcome and the reason if a result is unusable, whatever its verdict; ``None`` if it is usable."""
+    if is_of_another_version(answer.code):  # its Python parses and compiles the text
+        return None if answer.source.strip() or answer.code.co_name == "<module>" else _EMPTY
     try:
         tree = parse(answer.source)
     except (SyntaxError, ValueError) as error:
         return Outcome.DIFFERENT, f"the source does not parse: {error}"
     if not tree.body and answer.code.co_name != "<module>":
-        return Outcome.DIFFERENT, "the source is empty"
+        return _EMPTY
     try:
         again = answer.compile_like()
     except DecompilationError as error:
@@ -138,7 +148,7 @@ def _place(error: BaseException) -> str:
     return f"{path}:{ours[-1].lineno} {ours[-1].name}"
 
 
-_VARYING = re_compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def reason_group(result: Result) -> str:
@@ -147,7 +157,7 @@ def reason_group(result: Result) -> str:
     for name in (result.qualname, result.qualname.rpartition(".")[2]):
         if reason.startswith(name):
             reason = reason[len(name) :].lstrip(": ")
-    message, bracket, place = reason.rpartition(" [")
+    message, bracket, location = reason.rpartition(" [")
     if result.outcome is Outcome.CRASHED and bracket:
-        return _VARYING.sub("_", message) + bracket + place
+        return _VARYING.sub("_", message) + bracket + location
     return _VARYING.sub("_", reason)

@@ -8,7 +8,7 @@ import signal
 import threading
 from typing import Iterator
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

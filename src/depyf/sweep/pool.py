@@ -17,8 +17,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Deque, Dict, FrozenSet, Iterator, List, Mapping, Optional, Union
 
-from depyf.bytecode.code import nested_codes
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import nested_codes
 from depyf.sweep.judge import Keep, Outcome, Result, judge, result_for
 from depyf.sweep.limits import Limits, TimeLimit, memory_limited, time_limited
 from depyf.sweep.targets import Target, read_module, targets_of
@@ -38,6 +38,8 @@ class Selection:
     only: Optional[Mapping[str, FrozenSet[int]]] = None
     whole: bool = False
     """Whether nested code of a module or class that is proved is treated as proved with it."""
+    python: Optional[str] = None
+    """The Python that wrote the ``.pyc`` files: a version or an interpreter, see ``decompile_code``."""
 
     def takes(self, target: Target) -> bool:
         if target.kind not in self.kinds:
@@ -47,8 +49,8 @@ class Selection:
         if self.name is not None and not re.search(self.name, target.qualname):
             return False
         # A hash of the location, not a random number: the same objects are taken every time.
-        place = f"{Path(target.path).name}:{target.ordinal}".encode("utf-8", "surrogateescape")
-        return self.share >= 1.0 or zlib.crc32(place) % 10_000 < self.share * 10_000
+        identity = f"{Path(target.path).name}:{target.ordinal}".encode("utf-8", "surrogateescape")
+        return self.share >= 1.0 or zlib.crc32(identity) % 10_000 < self.share * 10_000
 
 
 @dataclass(frozen=True)
@@ -149,12 +151,14 @@ def _round(workers: List[_Worker], waiting: Deque[_Task], limits: Limits) -> Ite
             worker.begun = message.row
             continue
         if isinstance(message, Result):
+            # If the worker dies now, it was between two objects: the rest of the file starts after this one.
             worker.task, worker.begun = _Task(message.path, message.ordinal + 1), None
         else:
             worker.task = None
             if waiting:
                 worker.give(waiting.popleft())
         yield message
+    # A time limit is an exception, which code in a C function can't raise: kill the worker instead.
     for worker in [w for w in workers if w.task and time.monotonic() - w.heard > 2 * limits.seconds + _GRACE]:
         workers.remove(worker)
         yield from _bury(worker, waiting, "hung beyond the time limit and was killed")
@@ -170,6 +174,7 @@ def _bury(worker: _Worker, waiting: Deque[_Task], cause: str) -> Iterator[Messag
     if worker.begun is None:  # between two objects, if it has reported one of them: the next one is not known
         yield Skipped(worker.task.path, f"{reason} while it read the file", unreadable=True)
         return
+    # The object that was begun is judged CRASHED; another worker continues with the next one.
     yield replace(worker.begun, reason=reason, seconds=round(time.monotonic() - worker.heard, 5))
     waiting.appendleft(replace(worker.task, start=worker.begun.ordinal + 1))
 
@@ -193,7 +198,7 @@ def _work(pipe: Connection, selection: Selection, limits: Limits, keep: Optional
                 return
             try:
                 with time_limited(limits.seconds):
-                    targets = list(targets_of(read_module(task.path), task.path))
+                    targets = list(targets_of(read_module(task.path, selection.python), task.path))
             except UnreadableError as error:
                 pipe.send(Skipped(task.path, str(error)))
             except (OSError, MemoryError, RecursionError, TimeLimit) as error:
@@ -222,19 +227,20 @@ def _judge_targets(
     for target in targets:
         if target.ordinal < task.start or not selection.takes(target):
             continue
+        # With ``whole``, the proof of a module covers the code nested in it.
         if id(target.code) in proved:
             yield result_for(target, proved[id(target.code)], "", 0.0)
             continue
         pipe.send(_Begun(result_for(target, Outcome.CRASHED, "", 0.0)))
-        result = _judge_within(target, limits.seconds, keep)
+        result = _judge_within(target, limits.seconds, keep, selection.python)
         if selection.whole and result.outcome.proved:
             proved.update((id(code), result.outcome) for code in nested_codes(target.code))
         yield result
 
 
-def _judge_within(target: Target, seconds: float, keep: Optional[Keep]) -> Result:
+def _judge_within(target: Target, seconds: float, keep: Optional[Keep], python: Optional[str]) -> Result:
     try:
         with time_limited(seconds):
-            return judge(target, keep)
+            return judge(target, keep, python)
     except TimeLimit:  # raised outside of the decompiler's own call
         return result_for(target, Outcome.CRASHED, "time limit", seconds)

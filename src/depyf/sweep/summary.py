@@ -1,16 +1,18 @@
-"""The results of a sweep as a table, as reasons with examples, as JSON, and as a comparison of two runs."""
+"""The progress of a sweep; its results as a table, as reasons with examples, as JSON, and compared with another run."""
 
 from __future__ import annotations
 
 import json
 import platform
+import time
 from dataclasses import field
 from pathlib import Path
-from typing import Dict, FrozenSet, Iterator, List, Mapping, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Mapping, TextIO, Tuple
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.messages import takes_escapes
+from depyf.base.quick_dataclass import dataclass
 from depyf.sweep.judge import Outcome, Result, reason_group
-from depyf.sweep.pool import Skipped
+from depyf.sweep.pool import Message, Skipped
 
 
 @dataclass
@@ -152,3 +154,42 @@ def comparison_lines(old: Summary, new: Summary) -> Iterator[str]:
             better += 1
     yield f"since the earlier run: {better} newly proved, {len(worse)} no longer proved"
     yield from worse
+
+
+class SweepProgress:
+    """The progress on the error stream: a line that is rewritten on terminals, else one every half minute. Called with
+    each message of a sweep, and closed at the end."""
+
+    def __init__(self, stream: TextIO, files: int) -> None:
+        self._stream = stream
+        self._terminal = takes_escapes(stream)
+        self._files = files
+        self._files_done = 0
+        self._objects = 0
+        self._proved = 0
+        self._start = self._shown = time.monotonic()
+
+    def __call__(self, message: Message) -> None:
+        if isinstance(message, Result):
+            self._objects += 1
+            self._proved += message.outcome.proved
+        else:
+            self._files_done += 1
+        now = time.monotonic()
+        if now - self._shown >= (0.2 if self._terminal else 30.0):
+            self._shown = now
+            self._write()
+
+    def close(self) -> None:
+        if self._terminal:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def _write(self) -> None:
+        share = 100 * self._proved / self._objects if self._objects else 0.0
+        text = (
+            f"{self._files_done}/{self._files} files, {self._objects} code objects, {share:.2f}% proved, "
+            f"{time.monotonic() - self._start:.0f} s"
+        )
+        self._stream.write(f"\r{text}\x1b[K" if self._terminal else f"{text}\n")
+        self._stream.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _imp
 import functools
 import inspect
 import os
@@ -12,20 +13,17 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
-from depyf.bytecode.code import COMPREHENSIONS, Code, is_code
-from depyf.bytecode.instructions import decode
-from depyf.bytecode.opcode_table import running_version
-from depyf.bytecode.pyc import PycError, is_pyc, parse_pyc
-from depyf.lift.items import GENERIC_PREFIX
-from depyf.quick_dataclass import dataclass
-from depyf.regular_files import open_regular
-from depyf.source.definitions.annotations import makes_annotations
+from depyf.base.archives import ArchiveError, by_folder, entries, is_archive, read_file, split_path
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler import PycError, instruction_count, is_compiler_made, is_pyc, module_in, running_version
+from depyf.decompiler.syntax import Code, is_code
 from depyf.sweep.unreadable import UnreadableError
 
 
 @dataclass(frozen=True)
 class Target:
-    """One code object of a file. ``ordinal`` counts the targets of the file in source order."""
+    """One code object of a file. ``ordinal`` counts the targets of the file in source order. ``remarks``: how the file
+    differs from what Python writes, a phrase each."""
 
     path: str
     ordinal: int
@@ -33,6 +31,7 @@ class Target:
     kind: str
     line: int
     code: Code
+    remarks: Tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -40,7 +39,7 @@ class Target:
 
     @functools.cached_property
     def size(self) -> int:
-        return size(self.code)
+        return instruction_count(self.code)
 
 
 def stdlib_folder() -> str:
@@ -49,20 +48,23 @@ def stdlib_folder() -> str:
 
 
 def find_files(names: Iterable[str], *, tests: bool = True) -> List[str]:
-    """Return the files of the modules in folders, files and dotted module names, each once, sorted by folder.
+    """Return the files of the modules in folders, archives, files and dotted module names, each once, sorted by folder.
 
-    A module of a folder is its ``.py`` file, or where there is none its ``.pyc`` file. ``tests``: whether folders named
+    A module of a folder is its ``.py`` file, or else its ``.pyc`` file. Archives in it are searched if they hold
+    ``.pyc`` files. ``tests``: whether folders named
     ``test`` or ``tests`` are included. A folder that can't be listed is among the files: reading it reports the reason.
     Modules are looked up on ``sys.path`` without importing them or their packages. Raises ``FileNotFoundError`` for a
     name that is none of the three.
     """
     found: List[str] = []
     for name in names:
-        place = Path(name)
-        if place.is_dir():
-            found.extend(_files_below(place, tests=tests))
-        elif place.exists():
-            found.append(str(place))
+        path = Path(name)
+        if path.is_dir():
+            found.extend(_files_below(path, tests=tests))
+        elif is_archive(name):
+            found.extend(_files_in_archive(name, tests=tests))
+        elif path.exists() or split_path(name):
+            found.append(str(path))
         else:
             origin, folders = _module(name)
             found.extend([file for folder in folders for file in _files_below(Path(folder), tests=tests)] or [origin])
@@ -81,7 +83,38 @@ def _files_below(folder: Path, *, tests: bool) -> Iterator[str]:
                 closed.append(error)
         folders[:] = sorted(name for name in folders if name not in unwanted)
         yield from (os.path.join(parent, name) for name in _modules_of_folder(files, cached))
+        for name in sorted(files):
+            if name.endswith(_ARCHIVES) and _holds_bytecode(os.path.join(parent, name)):
+                yield from _files_in_archive(os.path.join(parent, name), tests=tests)
     yield from (os.fspath(error.filename) for error in closed)
+
+
+_ARCHIVES = (".zip", ".whl", ".egg")
+
+
+def _holds_bytecode(path: str) -> bool:
+    try:
+        return any(name.endswith(".pyc") for name in entries(path))
+    except (OSError, ArchiveError):
+        return False
+
+
+def _files_in_archive(path: str, *, tests: bool) -> Iterator[str]:
+    """Yield the paths of the modules in an archive: those of its folders as of any folder."""
+    try:
+        folders = by_folder(entries(path))
+    except ArchiveError as error:
+        raise UnreadableError(str(error)) from error
+    for folder in sorted(folders):
+        parts = folder.split("/")
+        if parts[-1] == "__pycache__":
+            if folder.rpartition("/")[0] in folders:
+                continue
+            files, cached, parts = [], folders[folder], parts[:-1]
+        else:
+            files, cached = folders[folder], folders.get("/".join([*parts, "__pycache__"]).lstrip("/"), [])
+        if tests or {"test", "tests"}.isdisjoint(parts):
+            yield from ("/".join(filter(None, [path, *parts, name])) for name in _modules_of_folder(files, cached))
 
 
 def _modules_of_folder(files: Iterable[str], cached: Iterable[str]) -> List[str]:
@@ -128,31 +161,45 @@ def _module(dotted: str) -> Tuple[str, List[str]]:
     return origin or "", path or []
 
 
-def read_module(path: str) -> Code:
-    """Return the code object of the module in a file: a ``.pyc`` is read, other files are compiled. Raises
-    ``UnreadableError`` when it contains none, and ``OSError`` when it can't be read or is not a regular file."""
-    with open_regular(path) as file:
-        data = file.read()
+def read_module(path: str, python: Optional[str] = None) -> Code:
+    """Return the code object of the module in a file, or in an entry of an archive: a ``.pyc`` is read, other files are
+    compiled. ``python``: the Python that wrote a ``.pyc`` that does not say it. Raises ``UnreadableError`` when there
+    is none, and ``OSError`` when the file can't be read or is not a regular file."""
+    return _read(path, python)[0]
+
+
+def _read(path: str, python: Optional[str]) -> Tuple[Code, Tuple[str, ...]]:
+    """Return the module's code and the remarks on its file."""
     try:
+        data = read_file(path)
         if path.endswith((".pyc", ".pyo")) or (is_pyc(data) and not path.endswith((".py", ".pyw"))):
-            return parse_pyc(data, path).code
+            pyc = module_in(data, path, python)
+            return pyc.code, pyc.remarks
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return compile(data, path, "exec", dont_inherit=True)
-    except PycError as error:
+            return compile(data, path, "exec", dont_inherit=True), ()
+    except (PycError, ArchiveError) as error:
         raise UnreadableError(str(error)) from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnreadableError(f"{path}: {type(error).__name__}: {error}") from error
 
 
-def targets_of(module: Code, path: str) -> Iterator[Target]:
+def frozen_module(name: str) -> Optional[Code]:
+    """Return the code of a module that is frozen into the running Python; ``None`` where it is none. It is not run."""
+    if not _imp.is_frozen(name):
+        return None
+    code: Code = _imp.get_frozen_object(name)
+    return code
+
+
+def targets_of(module: Code, path: str, remarks: Tuple[str, ...] = ()) -> Iterator[Target]:
     """Yield the module's code object and all nested ones, outermost first, except comprehensions."""
     ordinal = 0
 
     def walk(code: Code, qualname: str, kind: str) -> Iterator[Target]:
         nonlocal ordinal
-        if not _belongs_to_what_is_around(code):
-            yield Target(path, ordinal, qualname, kind, code.co_firstlineno, code)
+        if not is_compiler_made(code):
+            yield Target(path, ordinal, qualname, kind, code.co_firstlineno, code, remarks)
             ordinal += 1
         prefix = {"module": "", "class": f"{qualname}."}.get(kind, f"{qualname}.<locals>.")
         for inner in code.co_consts:
@@ -162,36 +209,38 @@ def targets_of(module: Code, path: str) -> Iterator[Target]:
     return walk(module, "<module>", "module")
 
 
-def _belongs_to_what_is_around(code: Code) -> bool:
-    """Return whether ``code`` is not a target of its own. Such are comprehensions, the code that makes type parameters
-    and their bounds, and that of annotations (3.14)."""
-    annotates = code.co_name.startswith(GENERIC_PREFIX) or "__classdict__" in code.co_freevars
-    evaluates = makes_annotations(code) or code.co_varnames[:1] == (".format",)
-    return annotates or evaluates or code.co_name in COMPREHENSIONS
-
-
 def _kind(code: Code) -> str:
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return "class"
     return "lambda" if code.co_name == "<lambda>" else "function"
 
 
-def find_target(text: str) -> Target:
-    """Return the code object that ``module``, ``module:qualname``, ``file.py`` or ``file.pyc:line`` names.
+def find_target(text: str, python: Optional[str] = None) -> Target:
+    """Return the code object that ``module``, ``module:qualname``, ``file.py``, ``lib.zip/m.pyc`` or ``file.pyc:line``
+    names. A module that has no file may be frozen into the running Python. ``python``: see ``read_module``.
 
     ``<locals>`` may be omitted from a qualified name; a line means the innermost code object that starts there. Raises
     ``FileNotFoundError`` when there is no such file, module or code object, ``UnreadableError`` when the file contains
     no module, and ``OSError`` when it can't be read.
     """
-    place, wanted = (text, "") if os.path.exists(text) else _split(text)
-    path = place
-    if not os.path.exists(place):
-        if place.endswith((".py", ".pyc")) or os.sep in place:
-            raise FileNotFoundError(f"{place}: no such file")
-        path = _module(place)[0]
+    file, wanted = text, ""
+    if not os.path.exists(text) and ":" in text:
+        file, _colon, wanted = text.rpartition(":")
+    path = file
+    frozen = None
+    if not os.path.exists(file) and split_path(file) is None:
+        if file.endswith((".py", ".pyc")) or os.sep in file:
+            raise FileNotFoundError(f"{file}: no such file")
+        try:
+            path = _module(file)[0]
+        except FileNotFoundError:
+            path, frozen = f"<frozen {file}>", frozen_module(file)
+            if frozen is None:
+                raise
         if not path:
-            raise FileNotFoundError(f"{place}: a package without code of its own")
-    targets = list(targets_of(read_module(path), path))
+            raise FileNotFoundError(f"{file}: a package without code of its own")
+    code, remarks = (frozen, ()) if frozen is not None else _read(path, python)
+    targets = list(targets_of(code, path, remarks))
     if not wanted:
         return targets[0]
     matches = [
@@ -202,17 +251,3 @@ def find_target(text: str) -> Target:
     if not matches:
         raise FileNotFoundError(f"{text}: no such function or class in {path}")
     return matches[-1]
-
-
-def _split(text: str) -> Tuple[str, str]:
-    place, _colon, wanted = text.rpartition(":") if ":" in text else (text, "", "")
-    return place, wanted
-
-
-def size(code: Code) -> int:
-    """Return the number of instructions of a code object and its nested ones; malformed ones count by bytes."""
-    inner = sum(size(constant) for constant in code.co_consts if is_code(constant))
-    try:
-        return len(decode(code).instructions) + inner
-    except ValueError:
-        return len(code.co_code) // 2 + inner

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from depyf.lazy_pattern import re_compile
+import re
 
-_ADDRESS = re_compile(r"\bat 0x[0-9a-fA-F]{6,}")
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 
 
 def without_addresses(text: str) -> str:

@@ -6,24 +6,23 @@ import re
 from dataclasses import field
 from typing import Optional, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.tracebacks import Frame, frames_of
 
-_PLACE = re_compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
-_REASON = re_compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
-_USER_STACK = re_compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_ANOTHER = re_compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
-_EXPLANATION = re_compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
-_HINT = re_compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_TYPE = re_compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
-_URL = re_compile(r"please visit: (\S+)")
+_PLACE = re.compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
+_REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
+_USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
+_ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
+_EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
+_HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_TYPE = re.compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
+_URL = re.compile(r"please visit: (\S+)")
 _OLD_TITLES = (
-    (re_compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
-    (re_compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
-    (re_compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
+    (re.compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
+    (re.compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
+    (re.compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
 )
 """Reasons of PyTorch up to 2.5, in the terms of its own source, with the titles of later versions."""
 
@@ -41,9 +40,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class BreakReport:
-    """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message. All
-    of it is without object addresses: two runs of a program report the same. ``title`` is the line of the reason with
-    the kind of the break. ``stack`` has the outermost frame first."""
+    """One graph break: the line of the user at which it happened, torch's reason with its hints, the whole message.
+
+    Object addresses are removed: two runs of a program report the same. ``title`` is the line of the reason with the
+    kind of the break. ``stack`` has the outermost frame first.
+    """
 
     filename: Optional[str]
     line: Optional[int]
@@ -61,6 +62,7 @@ def break_report(event: Event) -> BreakReport:
     text = without_addresses(event.payload or "")
     place, found = _PLACE.search(text), _REASON.search(text)
     reason = (found.group(1) if found else text).strip()
+    # ``Graph break in user code at a.py:3``, ``Graph Break Reason: ...``, ``User code traceback:`` with indented lines
     stack, parts = _USER_STACK.search(text), reason_in_parts(reason)
     return BreakReport(
         filename=place.group(1) if place else None,
@@ -79,6 +81,7 @@ def reason_in_parts(reason: str) -> Reason:
     """Parse the reason of a graph break, or the message of an error that Dynamo made of one."""
     first = _ANOTHER.split(reason)[0]  # what broke; then what Dynamo could not do about it
     url, line = _URL.search(first), title_line(first)
+    # Up to 2.5: ``generic_jump TensorVariable()`` is what later versions call ``Data-dependent branching``.
     title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
     return Reason(
         title=title,

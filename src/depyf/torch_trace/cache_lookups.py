@@ -1,4 +1,4 @@
-"""What PyTorch's caches of compiled graphs answered, and what their keys consist of, as its trace reports it."""
+"""Look-ups in PyTorch's caches of compiled graphs, and the parts of their keys, as its trace reports them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import re
 from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
 
 CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
-"""Inductor's cache, and that of AOTAutograd, by how the names of their events begin."""
+"""Inductor's cache and AOTAutograd's cache, by the prefix of their events' names."""
 
 FORCED_MISS = "depyf_forced_miss"
 """Reported by depyf where an entry was in the cache, and PyTorch compiles again because depyf asked for it."""
 
 _LOOKUP, _BEFORE = "depyf_lookup", "depyf_parts_before"
 
-_PART = re_compile(r"\[(\w+)\] ([^:]*): (.*)", re.DOTALL)
+_PART = re.compile(r"\[(\w+)\] ([^:]*): (.*)", re.DOTALL)
 _OF_SETTINGS = ("inductor_config", "functorch_config")
 _LONGEST = 80
 _HASH = 10
@@ -29,9 +28,9 @@ _HASH = 10
 
 @dataclass(frozen=True)
 class Lookup:
-    """One look-up. ``parts`` are what the key is made of, each as ``hash name: value`` without long values; those of
-    the settings, which many look-ups share, are in ``settings``. ``before`` are all parts at the same look-up of an
-    earlier process, None if there is none on record."""
+    """One look-up. ``parts`` are the parts of the key, each as ``hash name: value`` without long values. Parts that are
+    settings, which many look-ups share, are in ``settings``. ``before`` are all parts at the same look-up of an earlier
+    process, None if no earlier look-up is on record."""
 
     cache: str
     state: str
@@ -56,6 +55,7 @@ def lookup_of(event: Event) -> Optional[Lookup]:
     prefix = next((prefix for prefix in CACHES if event.name.startswith(prefix)), None)
     if prefix is None:
         return None
+    # In process the payload was parsed when the event came, and dropped (``with_lookup``).
     if isinstance(event.meta, Mapping) and isinstance(event.meta.get(_LOOKUP), Lookup):
         return event.meta[_LOOKUP]  # type: ignore[no-any-return]
     cache, state = CACHES[prefix], event.name[len(prefix) :]
@@ -65,6 +65,7 @@ def lookup_of(event: Event) -> Optional[Lookup]:
         data = {}
     if not isinstance(data, dict):
         return Lookup(cache, state)
+    # ``components`` are all parts of the key; the settings of the compilers in them are equal for most look-ups.
     components = data.get("components")
     parts = list(map(_part, components)) if isinstance(components, list) else []
     settings = tuple(part for part in parts if _name(part).startswith(_OF_SETTINGS))
@@ -100,6 +101,7 @@ def differing(before: Sequence[str], now: Sequence[str]) -> List[Tuple[str, str,
 
 
 def _part(component: object) -> str:
+    # ``[v2hc3a...] inductor_config[max_autotune]: False``: hash, name, value
     match = _PART.match(str(component))
     if match is None:
         return f"? {str(component)[:_LONGEST]}:"

@@ -6,10 +6,9 @@ import re
 from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import METRICS, Event
-from depyf.user_code import innermost_line
+from depyf.torch_trace.user_code import innermost_line
 
 SKIPPED = "cudagraph_skip"
 """The name of depyf's event for what torch only logs while a program runs; its payload is the message."""
@@ -17,10 +16,10 @@ SKIPPED = "cudagraph_skip"
 RERECORDED = "cudagraph_rerecord"
 """The name of depyf's event for a recording of what was recorded before; ``meta`` has the function and the reason."""
 
-_SKIPS = re_compile(r"\b(?:skipping|disabling) cudagraphs? ", re.IGNORECASE)
-_PREFIX = re_compile(r"^(?:(?:skipping|disabling) cudagraphs?(?: for backward)? due to\s*)+", re.IGNORECASE)
-_FOUND = re_compile(r"\s*Found from\s*:\s*")
-_FRAME = re_compile(r'File "([^"]+)", line (\d{1,9})')
+_SKIPS = re.compile(r"\b(?:skipping|disabling) cudagraphs? ", re.IGNORECASE)
+_PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs?(?: for backward)? due to\s*)+", re.IGNORECASE)
+_FOUND = re.compile(r"\s*Found from\s*:\s*")
+_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9})')
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,7 @@ def _place(stack: str) -> Optional[Tuple[str, int]]:
 def skips(events: Sequence[Event]) -> List[Skip]:
     """Return what was skipped, each reason once for each compilation; without a compile id it was found at run time."""
     found = [skip for skip in map(_skip_of, events) if skip is not None]
+    # torch logs a skip while the program runs, and may report the same in the metrics of the compilation: listed once.
     known = {(skip.reason, skip.place) for skip in found if skip.compile_id is not None}
     unique = dict.fromkeys(s for s in found if s.compile_id is not None or (s.reason, s.place) not in known)
     return list(unique)
@@ -83,6 +83,7 @@ def _skip_of(event: Event) -> Optional[Skip]:
         return None
     if not message:
         return None
+    # ``skipping cudagraphs due to mutated inputs. Found from : File "a.py", line 3, in f``
     said, _, where = (str(part) for part in _partition(str(message)))
     return Skip(event.compile_id, " ".join(_PREFIX.sub("", said.strip()).split()).rstrip("."), _place(where))
 

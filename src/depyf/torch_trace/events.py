@@ -6,8 +6,8 @@ import sys
 from dataclasses import field
 from typing import Any, Dict, List, Mapping, Optional
 
-from depyf.quick_dataclass import dataclass, replace
-from depyf.stored_text import HasText, Text
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.base.stored_text import HasText, Text
 from depyf.torch_trace.stages import is_graph
 from depyf.torch_trace.tracebacks import condensed
 
@@ -37,6 +37,9 @@ START = "dynamo_start"
 GRAPH_BREAK, RECOMPILATION = "dynamo_graph_break_reason", "recompile_reasons"
 """Why the graph ends before the frame does; which guards of the entries before failed. Both come before the end."""
 
+GUARDS = ("dynamo_cpp_guards_str", "dynamo_guards")
+"""The guards of an entry: since 2.4 as a tree, before as a list."""
+
 KERNELS = "inductor_output_code"
 """The code that Inductor wrote."""
 
@@ -48,7 +51,7 @@ STANDALONE = "standalone/"
 """The start of compile ids for compilations without Dynamo: torch gives them none, depyf does."""
 
 FX_GRAPH_HIT, AOTAUTOGRAD_HIT = "fx_graph_cache_hit", "aotautograd_cache_hit"
-"""Inductor's cache, and that of AOTAutograd, gave the compiled graph."""
+"""Inductor's cache, and AOTAutograd's cache, gave the compiled graph."""
 
 CACHE_HITS = frozenset({FX_GRAPH_HIT, AOTAUTOGRAD_HIT})
 
@@ -99,7 +102,7 @@ class Event(HasText):
 
 
 def without_bulk(event: Event) -> Event:
-    """Return the event without a payload, or a part of it, that is in its own file or is not read again."""
+    """Return the event without its payload if that is in its own file or not read again; an error is condensed."""
     if event.payload is None or event.name == PHASE:
         return event
     if event.name == ERROR:

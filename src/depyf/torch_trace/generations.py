@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Optional, Set, TypeVar
 
-from depyf.quick_dataclass import replace
+from depyf.base.quick_dataclass import replace
 from depyf.torch_trace.events import FORWARD_METRICS, PHASE, RECOMPILATION, START, Event
 
 R = TypeVar("R")
@@ -22,6 +22,7 @@ def distinguished(records: Iterable[R]) -> List[R]:
         compile_id: Optional[str] = getattr(record, "compile_id", None)
         if compile_id is not None:
             if isinstance(record, Event):
+                # ``0/0`` begins again after it has ended: torch was reset, this is another frame 0.
                 if compile_id in ended.get(_frame(compile_id), ()) and _begins(record):
                     generations[_frame(compile_id)] = generations.get(_frame(compile_id), 1) + 1
                     del ended[_frame(compile_id)]

@@ -6,13 +6,12 @@ import functools
 import re
 from typing import Optional, Pattern, Tuple
 
-from depyf.lazy_pattern import re_compile
 from depyf.torch_trace.tracebacks import Frame
 
-_CODE = re_compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
+_CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 """The text up to the first ``#`` outside of strings, or to a quote that does not open a string."""
-_WITH_CODE = re_compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
-_WITHOUT_CODE = re_compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
+_WITH_CODE = re.compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
+_WITHOUT_CODE = re.compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 @functools.lru_cache(maxsize=4096)  # PyTorch's trace, the live guards and the model of the run have the same texts
@@ -24,10 +23,20 @@ def split_comment(text: str) -> Tuple[str, str]:
 
 def end_of_code(text: str) -> int:
     """Return where the comment of a guard's text starts, or its length."""
+    # ``L['#'] == 1  # if n:  # a.py:9 in f``: the first ``#`` is in a string, the second starts the comment.
     end = _CODE.match(text).end()  # type: ignore[union-attr]
     if end < len(text) and text[end] != "#":  # words, with apostrophes that end no string
         end = text.find("  #")
     return len(text) if end < 0 else end
+
+
+_HINT = re.compile(r"\((?:HINT: |to avoid this specialization, )(.*)\)\s*\Z", re.S)
+
+
+def hint_in(text: str) -> str:
+    """Return what PyTorch recommends at the end of a guard's text; empty if it recommends nothing."""
+    match = _HINT.search(text) if "(HINT: " in text or "(to avoid" in text else None
+    return "" if match is None else match[1]
 
 
 def find_outside_strings(text: str, wanted: str) -> Optional[int]:

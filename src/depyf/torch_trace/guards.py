@@ -5,19 +5,19 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Iterator, List, Optional, Sequence, Union
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.tracebacks import Frame
 
-_NODE = re_compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
-_SOURCE = re_compile(r"source=(.*?), accessed_by=")
-_VALUE = re_compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
+_NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
+_SOURCE = re.compile(r"source=(.*?), accessed_by=")
+_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
 
 _STATE = frozenset({"GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE"})
 
@@ -51,12 +51,14 @@ def _tree(lines: Sequence[str]) -> Iterator[GuardText]:
             yield node if node.source or node.kind in _STATE else replace(node, source=source)
 
 
-@functools.lru_cache(maxsize=1 << 13)  # most guards of a function are those of its last compilation
+@functools.lru_cache(maxsize=1 << 13)  # most guards of a function are equal to guards of its last compilation
 def _node(line: str) -> Union[GuardText, str, None]:
     """Return the guard of a line of the tree, or the source that the guards below it read; None for other lines."""
     node = _NODE.match(line)
     if node is None:
         return None
+    # ``| +- GuardManager: source=L['x'], accessed_by=...`` names what the guards below it read:
+    # ``| | +- TENSOR_MATCH: check_tensor(L['x'], ...)  # h = x + 1  # a.py:3 in f``
     kind, rest = node.group(1) or "SHAPE_GUARD", node.group(2)
     if kind.endswith("Manager"):
         named = _SOURCE.search(rest)

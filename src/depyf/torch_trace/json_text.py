@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 
 
 def parsed(text: str) -> Any:

@@ -19,9 +19,9 @@ import zlib
 from dataclasses import field
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.asynchronous import suppressed, synchronous
-from depyf.quick_dataclass import dataclass
-from depyf.stored_text import Copies, StoredText, Text, TextFile, state_of
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.stored_text import Copies, StoredText, Text, TextFile, state_of
 from depyf.torch_trace.events import METRICS, PHASE, Event, event_of, kind_of
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_records import RECORD, LogFile, Record, Trouble, open_log, pieces, records
@@ -119,8 +119,8 @@ def log_lines(path: str) -> Iterator[str]:
 
 
 class _Texts:
-    """Where the payloads of a log are read from once more: the log itself, or a temporary file where it is packed, or
-    where other lines are between theirs. Of many logs at once those of the last ones are in memory."""
+    """Where payloads are read from again: the log itself, or a temporary file for a packed log and for a payload with
+    other lines in it. If too many logs are open, payloads of the last logs stay in memory."""
 
     def __init__(self, log: LogFile, path: str) -> None:
         self._log = log
@@ -130,7 +130,7 @@ class _Texts:
         self._copies: Optional[TextFile] = None
 
     def stored(self, payload: bytes, position: Optional[Tuple[int, int]]) -> Text:
-        """Return a payload, which is at this position of the log."""
+        """Return a payload as text that is read again when needed, from ``position`` of the log or from a copy."""
         here = None if isinstance(self._log, gzip.GzipFile) else position
         opened = self._copies if here is None else self._here
         if len(payload) < _STORED_FROM or not (opened or TextFile.may_open()):
@@ -167,6 +167,7 @@ class _Process:
             trouble.unreadable += 1
             return
         date, micros = record.match.group("date"), int(record.match.group("micros"))
+        # ``{"str": ["/home/me/a.py", 3]}``: file 3 of later records
         if "str" in data:
             with suppressed(ValueError, TypeError):
                 text, number = data["str"]
@@ -178,6 +179,7 @@ class _Process:
         if payload is None and data.get("has_payload"):
             payload = b""
         self._first = self._first or (date, micros)
+        # ``has_payload`` is the MD5 of the payload, by which a cut one is found.
         expected = data.get("has_payload")
         digest = None if payload is None or expected in (None, True) else _digest(payload)
         trouble.cut += digest not in (None, expected)
@@ -217,6 +219,8 @@ class _Process:
     def log(self, path: str, modified: float, notes: Iterable[str]) -> TraceLog:
         first, offset = self._first or ("", 0), 0.0
         year = _year(first[0], modified)
+        # The log has local time without a year and a zone; phases have the true time: their difference is the zone, in
+        # quarters of an hour.
         if self._clock is not None:
             date, micros, true_time = self._clock
             year = time.localtime(true_time).tm_year
@@ -282,6 +286,6 @@ def _whole_seconds(date: str, year: int) -> Optional[float]:
 
 
 def _year(date: str, modified: float) -> int:
-    """Return the year, which the log lacks: that of the file's last change, or the one before."""
+    """Return the year, which the log lacks: the year of the file's last change, or the year before."""
     year = time.localtime(modified).tm_year
     return year - 1 if date and _seconds(date, 0, year) > modified + 86400 else year

@@ -9,19 +9,18 @@ import re
 import zlib
 from typing import BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
-from depyf.regular_files import open_regular
-from depyf.stored_text import unindented
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.regular_files import open_regular
+from depyf.base.stored_text import unindented
 
-RECORD = re_compile(
+RECORD = re.compile(
     r"^(?P<mark>[^\t{]*?)[VDIWEC](?P<date>\d{4} \d\d:\d\d:\d\d)\.(?P<micros>\d{6,}) (?P<process>\d+) "
     r"[^\]\n]*:\d+\] (?P<json>\{.*)$"
 )
 
 _TAB = 9
-_END_OF_LINES = re_compile(rb"\n(?!\t)")
+_END_OF_LINES = re.compile(rb"\n(?!\t)")
 """The end of lines that begin with a tab."""
 
 _BLOCK = 1 << 18
@@ -59,7 +58,7 @@ class Record:
         return unindented(lines[:-1] if lines.endswith(b"\n") else lines)
 
     def position(self) -> Optional[Tuple[int, int]]:
-        """Return where the payload is in the file, and its length; None if there is something else between."""
+        """Return (offset, length) of the payload in the file; None if it is missing, or other lines are mixed in."""
         if self._start < 0 or not self._pieces:
             return None
         return self._start, self._end - self._start - self._pieces[-1].endswith(b"\n")
@@ -77,10 +76,10 @@ class Trouble:
 
     def notes(self) -> Tuple[str, ...]:
         found = [
-            (self.unreadable, "{} of its records can't be read (cut off, or mixed with other output)"),
-            (self.cut, "{} of its records have only a part of their text (cut off, or mixed with other output)"),
+            (self.unreadable, "{} records of the log can't be read (cut off, or mixed with other output)"),
+            (self.cut, "{} records of the log have only a part of their text (cut off, or mixed with other output)"),
             (self.unnamed, "{} names of files are missing: the beginning of the log is not there"),
-            (self.foreign, "{} lines in it are not of the trace, and were left out"),
+            (self.foreign, "{} lines of the log do not belong to the trace and were skipped"),
         ]
         counted = tuple(text.format(number) for number, text in found if number)
         return (*counted, self.ended) if self.ended else counted
@@ -90,12 +89,14 @@ def records(file: LogFile, trouble: Trouble) -> Iterator[Record]:
     """Yield the records. Lines with different marks in front, of several processes, may alternate."""
     open_records: Dict[str, Record] = {}
     for at, piece in pieces(file, trouble):
+        # A payload: lines with a tab in front, without a mark of a launcher before it.
         if piece.startswith(b"\t"):
             if "" in open_records:
                 open_records[""].add(piece, at)
             else:
                 trouble.foreign += sum(bool(line.strip()) for line in piece.decode("utf-8", "replace").split("\n"))
             continue
+        # With a mark: ``[rank0]: \t...`` belongs to the open record with the same mark.
         before, tab, rest = piece.partition(b"\t")
         mark = before.decode("utf-8", "replace")
         if tab and mark in open_records:
@@ -132,9 +133,11 @@ def pieces(file: LogFile, trouble: Trouble) -> Iterator[Tuple[int, bytes]]:
         except synchronous(EOFError, zlib.error, gzip.BadGzipFile) as error:
             trouble.ended, more, end = f"it could not be unpacked to its end ({error})", False, 0
         while at < end:
+            # Payloads are most of a log: all their lines up to the next record are one piece.
             several = data[at] == _TAB and len(data) < _LONGEST_LINE
             found = _END_OF_LINES.search(data, at, end) if several else None
             to = found.end() if found is not None else end if several else data.find(b"\n", at, end) + 1 or end
+            # A packed log that unpacks to much more than real logs do is read up to the last line below the limit.
             if most is not None and base + to > most:
                 to = data.rfind(b"\n", at, most - base) + 1 or at
                 trouble.ended = f"it unpacks to more than {_MOST_PACKED} times its size, and was read up to there"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.quick_dataclass import dataclass
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 
@@ -44,7 +44,7 @@ _LARGEST = 1e12
 
 
 @dataclass(frozen=True)
-class Span:
+class PhaseSpan:
     """One phase. ``parent`` is the index of the span around it; times are in seconds, ``start`` since the epoch."""
 
     compile_id: Optional[str]
@@ -58,8 +58,8 @@ READ_OF_PHASES = ("ph", "name", "ts", "pid", "tid")
 """The parts that are read of what begins or ends a phase."""
 
 
-def spans(events: Iterable[Event]) -> List[Span]:
-    """Return the phases in the order of their starts. One without an end lasts until the last known event."""
+def spans(events: Iterable[Event]) -> List[PhaseSpan]:
+    """Return the phases in the order of their starts. A phase without an end lasts until the last known event."""
     begun: List[Tuple[Optional[str], str, float, Optional[int]]] = []
     ends: Dict[int, float] = {}
     stacks: Dict[object, List[int]] = {}
@@ -72,6 +72,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
         latest = max(latest, time)
         # torch gives all threads one number: those that compile at the same time are distinguished by their compile ids
         stack = stacks.setdefault((thread, event.compile_id), [])
+        # ``{"ph": "B", "name": "inductor_compile", "ts": ...}`` begins a phase, ``"E"`` ends it.
         if phase == "B":
             # What encloses a compilation may have no id: fullgraph_capture of an ahead-of-time compilation.
             around = stack or stacks.get((thread, None))
@@ -90,7 +91,7 @@ def spans(events: Iterable[Event]) -> List[Span]:
 
     return [
         # What ends before is another thread's, and encloses nothing of this one.
-        Span(
+        PhaseSpan(
             compile_id,
             name,
             start,

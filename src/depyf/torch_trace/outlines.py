@@ -10,9 +10,8 @@ import ast
 import re
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.bytecode.parsing import parse
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import parse
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,27 @@ class Forward:
     types: Mapping[str, str]
 
 
-_UNBOXED_INPUT = re_compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
+_UNBOXED_INPUT = re.compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
 
-_BOXED_HEAD = re_compile(r"^def forward\(self, (\w+)\):\n(?:    \w+ = [^\n]*\n)*    \1\.clear\(\)\n", re.MULTILINE)
-_BOXED_RESULT = re_compile(r"^    return [^\n]*$", re.MULTILINE)
-_GRAPH = re_compile(
+_BOXED_HEAD = re.compile(r"^def forward\(self, (\w+)\):\n(?:    \w+ = [^\n]*\n)*    \1\.clear\(\)\n", re.MULTILINE)
+_BOXED_RESULT = re.compile(r"^    return [^\n]*$", re.MULTILINE)
+_GRAPH = re.compile(
     r"""^(?P<margin>[ ]*)def[ ]forward\((?:self[^\n]*|\n(?:(?P=margin)[ ][^\n]*\n)*(?P=margin))\):\n
     (?P<body>(?:(?P=margin)[ ]{4}(?!return\b)[^\n]*\n|\n)*)
     (?P=margin)[ ]{4}return[ ](?:\(\n(?:(?P=margin)[ ]{5}[^\n]*\n)*(?P=margin)[ ]{4}\)$|[^\n]*$)""",
     re.MULTILINE | re.VERBOSE,
 )
 
-_CLASS = re_compile(r"( *)class \w+\([\w.]+\):\Z")
-_FORWARD = re_compile(r"( *)def forward\(self(?:, ([^\\]*))?\):\Z")
-_INPUT = re_compile(r"([^\W\d]\w*)(?:: \"([^\"]*)\")?(?:, |\Z)")
-_ASSIGNMENT = re_compile(r"([^\W\d]\w*)(?: ?: ?(?:\"[^\"]*\"|[\w.]+))? = (?!=)")
-_ELEMENT = re_compile(r" +([^\"'#\\]*(?:: \"[^\"\\]*\")?),(?:  # .*)?\Z")
-_RELEASE = re_compile(r"(?:[^\W\d]\w* = )+None\Z")
+_CLASS = re.compile(r"( *)class \w+\([\w.]+\):\Z")
+_FORWARD = re.compile(r"( *)def forward\(self(?:, ([^\\]*))?\):\Z")
+_INPUT = re.compile(r"([^\W\d]\w*)(?:: \"([^\"]*)\")?(?:, |\Z)")
+_ASSIGNMENT = re.compile(r"([^\W\d]\w*)(?: ?: ?(?:\"[^\"]*\"|[\w.]+))? = (?!=)")
+_ELEMENT = re.compile(r" +([^\"'#\\]*(?:: \"[^\"\\]*\")?),(?:  # .*)?\Z")
+_RELEASE = re.compile(r"(?:[^\W\d]\w* = )+None\Z")
 
 
 def forwards(text: str) -> List[Forward]:
-    """Return every ``forward`` in the text of a graph file, that of the whole graph first."""
+    """Return every ``forward`` in the text of a graph file, the whole graph first."""
     found = _by_lines(text)
     return list(_by_syntax(text)) if found is None else found
 
@@ -74,6 +73,7 @@ def boxed(readable: str, code: str) -> Optional[str]:
     head, result, graph = _BOXED_HEAD.search(code), _BOXED_RESULT.search(code), _GRAPH.search(readable)
     if head is None or result is None or graph is None:
         return None
+    # The head and the ``return`` of the boxed form, with the body of the readable one.
     lines = [f"{graph.group('margin')}{line}\n" for line in head.group().splitlines()]
     last = f"{graph.group('margin')}{result.group()}"
     return f"{readable[: graph.start()]}{''.join(lines)}{graph.group('body')}{last}{readable[graph.end() :]}"
@@ -93,6 +93,7 @@ def _by_lines(text: str) -> Optional[List[Forward]]:
         if not bare or bare[0] == "#" or (margin is None and bare.startswith(("import ", "from "))):
             continue
         indentation = line[: len(line) - len(bare)]
+        # A statement of the body: ``add = torch.ops.aten.add.Tensor(x, y);  x = y = None``
         if indentation == margin:
             if not _add_results(bare, results):
                 return None
@@ -100,6 +101,7 @@ def _by_lines(text: str) -> Optional[List[Forward]]:
         if found:  # the one before ends
             found[-1] = _with_results(found[-1], results)
         results, margin = [], None
+        # Any other indentation ends the body: then a class, or another ``def forward``, has to follow.
         if _CLASS.match(line):
             continue
         forward = _head(line)

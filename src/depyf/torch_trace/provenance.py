@@ -6,10 +6,11 @@ as well.
 from __future__ import annotations
 
 import json
+import re
+import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.stages import Stage
@@ -24,13 +25,16 @@ CAPTURED = Stage.CAPTURED.value
 KERNEL_LAUNCHES = "depyf_kernel_launches"
 """Of one generated module: what each launch computes, in their order. It follows ``inductor_output_code``."""
 
+GENERATED_LINES = "depyf_generated_lines"
+"""Of one generated module: the stack of the code from each line on to the next, as Inductor's map of lines has it."""
+
 Stack = Tuple[Frame, ...]
 
 _NO_MODULES: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
 
 _NO_INPUTS: Mapping[str, str] = {}
 
-_NODE = re_compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
+_NODE = re.compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def node_in(line: str) -> Optional[str]:
 class Frames:
     """A table of frames, so that a stack is a short list of numbers; stacks as texts are read once.
 
-    What their lines say is kept beside it: line numbers in a cache are those of the run that filled it.
+    The text of their lines is kept, too: line numbers in a cache belong to the run that filled the cache.
     """
 
     def __init__(self) -> None:
@@ -92,6 +96,7 @@ def node_stacks_event(
     frames = Frames()
     nodes = {name: frames.numbers(traceback) for name, traceback in tracebacks.items()}
     data = {"stage": stage, "frames": frames.table(), "code": frames.code(), "nodes": nodes}
+    # Chains of modules are a table, too: all nodes of a layer have one.
     chains: Dict[ModuleChain, int] = {}
     of = {name: chains.setdefault(chain, len(chains)) for name, chain in modules.items() if chain}
     if of:
@@ -109,6 +114,14 @@ def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[s
     listed = [[name, list(nodes), [frames.numbers(each) for each in stacks]] for name, nodes, stacks in launches]
     payload = json.dumps({"frames": frames.table(), "code": frames.code(), "launches": listed})
     return Event(KERNEL_LAUNCHES, event.compile_id, event.attempt, {}, payload, event.created)
+
+
+def generated_lines_event(compile_id: Optional[str], file: str, lines: Sequence[Tuple[int, str]]) -> Event:
+    """Return the event about the module in the artifact ``file``; ``lines`` are line numbers and tracebacks."""
+    frames = Frames()
+    listed = [[line, frames.numbers(traceback)] for line, traceback in lines]
+    payload = json.dumps({"file": file, "frames": frames.table(), "lines": listed})
+    return Event(GENERATED_LINES, compile_id, 0, {}, payload, time.time())
 
 
 def node_stacks(event: Event) -> Tuple[str, Dict[str, Stack]]:
@@ -150,6 +163,13 @@ def kernel_launches(event: Event) -> List[Launch]:
         Launch(str(name), tuple(nodes), tuple(_stack(numbers, table) for numbers in stacks))
         for name, nodes, stacks in data.get("launches", ())
     ]
+
+
+def generated_lines(event: Event) -> Tuple[str, List[Tuple[int, Stack]]]:
+    """Return the artifact of such an event, and its lines with their stacks."""
+    data = parsed(event.payload or "{}")
+    table = _table(data)
+    return str(data.get("file")), [(int(line), _stack(numbers, table)) for line, numbers in data.get("lines", ())]
 
 
 def quoted(event: Event) -> Dict[Frame, str]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import List, Optional, Tuple
+from dataclasses import field
+from typing import Dict, List, Mapping, Optional, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.guard_comments import frame_of, split_comment
+from depyf.torch_trace.guard_comments import frame_of, hint_in, split_comment
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.tracebacks import Frame, frames_of
 
-_ENTRY = re_compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
-_USER_STACK = re_compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
+_ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
+_USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 
 
 REMOVED = "removed by depyf, which had it made to observe the graph"
@@ -24,13 +25,33 @@ name them among the reasons of a recompilation: they are none."""
 
 @dataclass(frozen=True)
 class FailedGuardText:
-    """One guard that failed: of which cache entry (None where torch does not say), its text, the user's frames that
-    made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left).
+    """One guard that failed: its cache entry (None where torch does not say), its text, the user's frames that
+    made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left). ``hint`` is
+    what torch recommends, if anything. ``facts`` are fields of the guard that depyf knew when the function was compiled
+    again, such as the names of the two members of an enum.
     """
 
     entry: Optional[str]
     text: str
     stack: Tuple[Frame, ...]
+    hint: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> int:
+        """In how many guards and properties of tensors the call differs from the entry; 0 if that is not known."""
+        number = self.facts.get(DIFFERENCES, "")
+        return int(number) if number.isdecimal() and len(number) < 9 else 0
+
+    @property
+    def together(self) -> Tuple[Tuple[str, str], ...]:
+        """The tensors whose sizes have changed with this one, each with its dimensions; empty if not known."""
+        try:
+            found = parsed(self.facts.get(TOGETHER, "[]"))
+        except synchronous(ValueError):
+            return ()
+        pairs = found if isinstance(found, list) else []
+        return tuple((str(each[0]), str(each[1])) for each in pairs if isinstance(each, list) and len(each) == 2)
 
 
 def reasons_of(event: Event) -> List[str]:
@@ -46,16 +67,38 @@ def reasons_of(event: Event) -> List[str]:
 
 
 def failed_guards(event: Event) -> List[FailedGuardText]:
-    """Return the failed guards of such an event, parsed: those of the most recent cache entry first."""
+    """Return the failed guards of such an event, parsed; the most recent cache entry first."""
     return [failed_guard(reason) for reason in reasons_of(event)]
+
+
+DIFFERENCES, TOGETHER = "differences", "together"
+_FACTS = "  # depyf: "
+"""What stands between a reason and the facts that depyf adds to it."""
+
+
+def with_facts(reason: str, facts: Mapping[str, str]) -> str:
+    """Return a text of such an event with facts, which ``failed_guard`` reads."""
+    stack = _USER_STACK.search(reason)
+    end = len(reason) if stack is None else stack.start()
+    return f"{reason[:end]}{_FACTS}{json.dumps(dict(facts))}{reason[end:]}"
+
+
+def facts_in(text: str) -> Dict[str, str]:
+    """Return the facts of a text; empty for any other text."""
+    try:
+        found = parsed(text or "{}")
+    except synchronous(ValueError):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}
 
 
 def failed_guard(reason: str) -> FailedGuardText:
     """Parse one such text."""
+    # ``0/0: L['n'] == 3  # if n:  # a.py:9 in f``, and below it ``User stack trace:``, if torch has one
     stack = _USER_STACK.search(reason)
-    body = reason[: stack.start()] if stack else reason
+    body, _, facts = (reason[: stack.start()] if stack else reason).partition(_FACTS)
     entry = _ENTRY.match(body)
     code, comment = split_comment(entry.group(2) if entry else body)
     frame = frame_of(comment)
     frames = tuple(frames_of(stack.group(1))) if stack else (() if frame is None else (frame,))
-    return FailedGuardText(entry.group(1) if entry else None, code, frames)
+    return FailedGuardText(entry.group(1) if entry else None, code, frames, hint_in(body), facts_in(facts))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional, Tuple
 
-from depyf.lazy_pattern import re_compile
-
-_RESUME = re_compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
+_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 
 
 def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:

@@ -8,10 +8,9 @@ import re
 from types import CodeType
 from typing import Mapping, Optional, Union
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
-from depyf.stored_text import Text
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.stored_text import Text
 
 
 class Expected(enum.Enum):
@@ -185,18 +184,18 @@ _PLACES = {stage: number for number, stage in enumerate(Stage)}
 
 _BY_TRACE_NAME = {name: stage for stage in Stage for name in stage.facts.records}
 
-_CLASS_LINE = re_compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+_CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
 
-_A_GRAPH = re_compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
+_A_GRAPH = re.compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
 
-_COMMENTS = re_compile(r"(?:\s*#.*\n)*\s*")
+_COMMENTS = re.compile(r"(?:\s*#.*\n)*\s*")
 
 _FIRST_LINES = 1 << 12
 """In bytes."""
 
-_IMPORT_LINE = re_compile(r"^(?:import|from) .*$", re.MULTILINE)
+_IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
 
-_BOXED_INPUT = re_compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
+_BOXED_INPUT = re.compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
 
 _IMPORTS = {
     "torch": "import torch",
@@ -219,7 +218,7 @@ def stage_of(trace_name: str, payload: Optional[Text]) -> Optional[AnyStage]:
 
 
 def _is_graph(text: Text) -> bool:
-    """Return ``is_graph`` of a text, of which no more is read than its first lines, where these decide."""
+    """Return ``is_graph`` of a text. Only its first lines are read, if they decide."""
     if isinstance(text, str):
         return is_graph(text)
     head = text.head(_FIRST_LINES)
@@ -255,10 +254,12 @@ def graph_file(readable: str, title: str) -> GraphText:
     The imports are not in what it compiles to: ``torch.sin(x)`` compiles differently (3.11: LOAD_ATTR, not LOAD_METHOD)
     where the module says ``import torch``.
     """
+    # ``class <lambda>(torch.nn.Module):`` is no Python.
     body = _CLASS_LINE.sub(_with_identifier, readable).strip("\n") + "\n"
     try:
         code = compiled_graph(body)
     except synchronous(SyntaxError, ValueError, RecursionError) as error:
+        # A text that is no Python (a repr in it, say) is kept, and the file still parses.
         lines = "".join(f"# {line}\n" for line in body.splitlines())
         why = f"# This graph's text is not valid Python ({error}), so here it is as comments."
         return GraphText(f"# {title}\n# {_NOT_KNOWN_YET}\n{why}\n{lines}")

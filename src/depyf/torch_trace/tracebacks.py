@@ -1,22 +1,21 @@
-"""Parse tracebacks, as texts: those that torch writes of the user's stack, and those of errors in compilations."""
+"""Parse tracebacks in texts: the user's stack as torch writes it, and errors of compilations."""
 
 from __future__ import annotations
 
 import re
 from typing import Dict, List, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.user_code import is_library
+from depyf.torch_trace.user_code import is_library
 
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""
 
-_FRAME = re_compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
-_FRAME_WITH_CODE = re_compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
-_USER_STACK = re_compile(r"^(?:from user code|.*\bFound from ?|Original traceback):[ \t]*\n", re.MULTILINE)
-_EMPTY_LINE = re_compile(r"^\s*$", re.MULTILINE)
+_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
+_FRAME_WITH_CODE = re.compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
+_USER_STACK = re.compile(r"^(?:from user code|.*\bFound from ?|Original traceback):[ \t]*\n", re.MULTILINE)
+_EMPTY_LINE = re.compile(r"^\s*$", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):"
-_INSTALLED = re_compile(r"[/\\](?:site|dist)-packages[/\\]")
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 def frames_of(traceback: str) -> List[Frame]:
@@ -32,10 +31,11 @@ def code_of(traceback: str) -> Dict[Frame, str]:
 
 def users_stack(traceback: str) -> Tuple[Frame, ...]:
     """Return the frames of the program in the traceback of a compilation's error, the outermost first: the stack of the
-    operation that was compiled, as torch appends it to its message, with the frames of libraries in it; and behind it
-    the frames of the program's own code that raised the error while it compiled (a backend, a lowering, a fake
+    operation that was compiled, as torch appends it to its message, with the frames of libraries in it; after it the
+    frames of the program's own code that raised the error while it compiled (a backend, a lowering, a fake
     implementation of an operator).
     """
+    # Tracebacks of the error, one after the other; then torch's ``from user code:`` with the stack of the operation.
     before, compiled = _in_parts(traceback)
     own: List[Frame] = []
     raised: List[Frame] = []
@@ -43,6 +43,7 @@ def users_stack(traceback: str) -> Tuple[Frame, ...]:
         frames = frames_of(block)
         of_program = [frame for frame in frames if not is_library(frame[0])]
         own += [frame for frame in of_program if frame not in own]
+        # The innermost frame is the program's: its own code raised the error (a backend, a lowering).
         if of_program and frames[-1] == of_program[-1]:
             raised += [frame for frame in of_program if frame not in raised]
     if compiled:

@@ -14,13 +14,13 @@ pytest.importorskip("torch")
 from depyf.dynamo.capture import cache_keys
 from depyf.dynamo.capture.cache_keys import CacheKeys
 from depyf.dynamo.hooks import torch_settings
-from depyf.report.analysis.cache_lookups import cache_lookups
+from depyf.report.analysis.compilation_events import cache_lookups
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.comparison_text import comparison_lines
-from depyf.report.diff.matching import Side
+from depyf.report.diff.comparison_output import comparison_lines
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.cache_lookup import ChangedPart
 from depyf.report.model.manifest import from_json, to_json
-from depyf.report.model.run import Compilation, Function, Run, Source
+from depyf.report.model.run import Compilation, Function, Run, SourceFile
 from depyf.report.render.markdown import index_markdown
 from depyf.torch_trace.cache_lookups import FORCED_MISS
 from depyf.torch_trace.events import Event
@@ -53,7 +53,7 @@ def run_of(*events: Event) -> Run:
     assert all(each.payload is None for each in received if each.name != FORCED_MISS)
     lookups, settings = cache_lookups(received)
     return Run(
-        sources=(Source("f.py", "def f(x):\n    return x\n"),),
+        sources=(SourceFile("f.py", "def f(x):\n    return x\n"),),
         functions=(Function("f", "f", 0, 1, 2),),
         compilations=(Compilation("0/0", 0),),
         cache_lookups=lookups,
@@ -66,7 +66,7 @@ def test_a_miss_names_what_changed_since_the_last_run() -> None:
     assert (first.state, first.reason, first.changed) == ("miss", "", ())
     run = run_of(lookup("miss", "f2", (GRAPH, PLAIN)))
     (second,) = run.cache_lookups
-    assert second.reason == "the key differs from that of an earlier run"
+    assert second.reason == "an earlier run had another key"
     assert [(each.name, each.before, each.now) for each in second.changed] == [
         ("inductor_config[epilogue_fusion]", "True", "False")
     ]
@@ -78,7 +78,7 @@ def test_a_changed_graph_is_named_without_its_text() -> None:
     run_of(lookup("miss"))
     run = run_of(lookup("miss", "f2", (GRAPH.replace("123", "124") + "  # longer", FUSED)))
     assert [(each.name, each.before) for each in run.cache_lookups[0].changed] == [("gm", "...")]
-    assert "from that of an earlier run: gm\n" in index_markdown(run)
+    assert "an earlier run had another key: gm\n" in index_markdown(run)
 
 
 def test_an_entry_that_is_gone_and_guards_that_do_not_hold_are_told_apart() -> None:
@@ -144,7 +144,7 @@ def test_a_key_that_cannot_be_stored_is_compared(monkeypatch: pytest.MonkeyPatch
 
 def test_two_runs_are_compared_and_are_the_same_program() -> None:
     sides = [
-        Side(name, run, lambda artifact: None)
+        ComparedRun(name, run, lambda artifact: None)
         for name, run in (("a", run_of(lookup("miss"))), ("b", run_of(lookup("miss", "f2", (GRAPH, PLAIN)))))
     ]
     compared = compare(*sides)

@@ -12,12 +12,12 @@ import torch
 
 import depyf
 from depyf.decompiler import decompile_code
+from depyf.decompiler.hints import Hints
+from depyf.decompiler.result import Decompilation
+from depyf.decompiler.source.compiling.to_code import compile_like
+from depyf.decompiler.source.source_text import SourceText
 from depyf.dynamo.capture import rendering
 from depyf.dynamo.capture.equal_code import EqualCode
-from depyf.hints import Hints
-from depyf.result import Decompilation
-from depyf.source.compiling.to_code import compile_like
-from depyf.source.source_text import SourceText
 
 
 def code_of(body: str, name: str = "transformed_0", **scope: object) -> CodeType:

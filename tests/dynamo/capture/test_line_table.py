@@ -9,8 +9,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from depyf.dynamo.capture.line_table import with_lines
-from depyf.dynamo.capture.listing import listing_of, running_from
+from depyf.dynamo.capture.listing import listing_of, running_from, with_lines
 from depyf.dynamo.store.names import StableNames
 
 

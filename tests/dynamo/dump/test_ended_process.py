@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
-from depyf.dynamo.dump.ended_process import EndedProcess  # noqa: E402
+from depyf.dynamo.dump.chronicle import EndedProcess  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
 from depyf.report.model.manifest import to_json  # noqa: E402
 from depyf.report.model.run import Artifact, Run  # noqa: E402

@@ -20,8 +20,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.decompiler.source.printing.statements import unparse  # noqa: E402
 from depyf.dynamo.guards.live_values import NotLiveError  # noqa: E402
-from depyf.source.printing.unparsing import unparse  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -324,8 +324,8 @@ def test_a_globals_change_after_the_import_is_seen_by_the_guards(tmp_path: Path,
 
 
 def refuse_to_decompile(monkeypatch: Any) -> None:
+    from depyf.decompiler.errors import DecompilationError
     from depyf.dynamo.capture import rendering
-    from depyf.errors import DecompilationError
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise DecompilationError("refused by the test")

@@ -12,9 +12,16 @@ from typing import Any, Dict, Tuple
 import pytest
 
 from depyf.dynamo.dump.full_code.original import original_of
-from depyf.dynamo.dump.full_code.profiler_lines import MARK, with_profiler_lines_marked
 from depyf.dynamo.dump.full_code.runtime import ___contents, ___placeholder
-from depyf.dynamo.dump.full_code.text import Signature, commented, dedented, indented, why_it_does_not_compile
+from depyf.dynamo.dump.full_code.text import (
+    MARK,
+    Signature,
+    commented,
+    dedented,
+    indented,
+    why_it_does_not_compile,
+    with_profiler_lines_marked,
+)
 from depyf.dynamo.dump.full_code.user_globals import definition_of, description, missing_names
 from depyf.dynamo.guards.live_values import NotLiveError
 

@@ -118,7 +118,7 @@ def test_a_branch_goes_on_in_two_resume_functions(ran: Callable[..., Tuple[Run, 
 
 
 def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(
-    ran: Callable[..., Tuple[Run, Optional[Words]]],
+    ran: Callable[..., Tuple[Run, Optional[Words]]], tmp_path: Path
 ) -> None:
     run, _ = ran("mixture_of_experts")
     (fallback,) = (each for each in run.fallbacks if each.cause != "skipped")
@@ -126,7 +126,7 @@ def test_a_function_that_is_given_up_is_a_fallback_and_a_finding(
     assert run.functions[fallback.function].qualified_name == "MixtureOfExperts.forward"
     titles = [finding.title for finding in run.findings]  # in the order of their compile time
     assert any(title.startswith("MixtureOfExperts.forward runs as plain Python") for title in titles)
-    index = (Path(run.command[-1]) / "index.md").read_text()
+    index = (tmp_path / "dump" / "index.md").read_text()
     assert "MixtureOfExperts.forward runs as plain Python" in index
 
 

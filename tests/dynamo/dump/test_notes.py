@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
 from depyf.dynamo.dump.notes import AT_THE_END, SO_FAR  # noqa: E402
-from depyf.file_names import Note  # noqa: E402
+from depyf.torch_trace.file_names import Note  # noqa: E402
 
 
 def test_every_note_is_in_one_of_the_tables() -> None:

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.own_bugs import as_for_users  # noqa: E402
+from depyf.base.own_bugs import as_for_users  # noqa: E402
 
 PARTS = {
     "compilations.break_report": "a graph break",

@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.capture.records import GraphFile, TransformedCode  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
-from depyf.dynamo.dump.active_sessions import capture  # noqa: E402
 from depyf.dynamo.dump.pausing import _run_only, let_nothing_compile  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, compiled_names, generated_code, safely  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import undone_afterwards  # noqa: E402
@@ -188,7 +188,7 @@ def test_a_bug_of_ours_does_not_reach_the_user(
 
     for name in (
         "depyf.dynamo.capture.transformed.render",
-        "depyf.dynamo.dump.active_sessions.dump_graph",
+        "depyf.dynamo.capture.hub.dump_graph",
         "depyf.dynamo.capture.graphs.SourceFile",
     ):
         monkeypatch.setattr(name, broken)

@@ -235,7 +235,7 @@ def test_what_is_compiled_is_found(name: str, tmp_path: Path) -> None:
     assert answer.hit is not None, str(answer)
     assert before.entries == ()
     assert before.outcome == "would be compiled for the first time"
-    assert [note[:12] for note in answer.notes] == ["around it is"] * (name == "wrapper above")
+    assert ["was not analysed" in note for note in answer.notes] == [True] * (name == "wrapper above")
     path = str(tmp_path / "graph.py")
     assert depyf.extract(given, path=path, check=False).graph.endswith("Captured_Graph")
     if frame_evaluation.has_stances():
@@ -296,7 +296,7 @@ class Part(nn.Module):
 def test_parts_that_are_compiled_by_themselves_are_said() -> None:
     model, x = Part(), torch.ones(2, 4)
     model(x)
-    assert "compiled by themselves are one, two" in str(depyf.why(model, x))
+    assert "Parts of it are compiled: ask about one, two" in str(depyf.why(model, x))
     assert depyf.why(model.two, model.one(x)).hit is not None
     with pytest.raises(LookupError, match="compiled by themselves are one, two"):
         depyf.extract(model)
@@ -324,7 +324,7 @@ class Several(Model):
 def test_functions_and_methods_that_are_compiled_by_themselves_are_said_too() -> None:
     model, x = Several(), torch.ones(2, 4)
     model(x)
-    assert "compiled by themselves are helper, encode: ask" in str(depyf.why(model, x))
+    assert "Parts of it are compiled: ask about helper, encode" in str(depyf.why(model, x))
     assert depyf.why(model.encode, x).hit is not None
     with pytest.raises(LookupError, match="compiled by themselves are helper, encode"):
         depyf.extract(model)
@@ -341,9 +341,9 @@ def test_what_dynamo_finds_no_graph_in_is_said() -> None:
     assert depyf.why(given, x).would_compile
     given(x)
     answer = depyf.why(given, x)
-    assert "runs as plain Python: Dynamo has looked at it before and compiled nothing of it" in str(answer)
+    assert "runs as plain Python: Dynamo has traced it before and compiled nothing" in str(answer)
     assert not answer.would_compile
-    with pytest.raises(LookupError, match="Dynamo has looked at it before and compiled nothing of it"):
+    with pytest.raises(LookupError, match="Dynamo has traced it before and compiled nothing"):
         depyf.extract(given)
 
 
@@ -361,7 +361,7 @@ def test_what_is_disabled_runs_as_plain_python() -> None:
         (5, "this is 5, of type int, which can't be called"),
         (None, "this is None, of type NoneType, which can't be called"),
         (Model, "Model is a class"),
-        (print, "no Python function behind a builtin_function_or_method"),
+        (print, "a call of a builtin_function_or_method runs no Python function"),
     ],
     ids=["number", "None", "class", "builtin"],
 )

@@ -15,8 +15,8 @@ from depyf.diagnosis import guard_text  # noqa: E402
 from depyf.diagnosis.guard import GuardKind  # noqa: E402
 from depyf.diagnosis.guard_explanations import WITHOUT_EXPLANATION  # noqa: E402
 from depyf.diagnosis.guard_text import read  # noqa: E402
-from depyf.dynamo.guards import check_function, to_python  # noqa: E402
-from depyf.dynamo.guards.check_function import EntryGuards  # noqa: E402
+from depyf.dynamo.guards import entry_guards, to_python  # noqa: E402
+from depyf.dynamo.guards.entry_guards import EntryGuards  # noqa: E402
 from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
 from depyf.dynamo.guards.to_python import LEAVES, convert  # noqa: E402
 from depyf.dynamo.guards.tree import TEXT, Check  # noqa: E402
@@ -137,6 +137,6 @@ def test_text_that_is_not_known_is_shown_as_it_is(compiled: Any, monkeypatch: py
 
 def test_a_guard_that_prints_nothing_is_named_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     check = Check("NEW_MATCH", "L['n']", (), int, frozenset({"L['n']"}))
-    monkeypatch.setattr(check_function, "checks_of", lambda _: iter([check]))
+    monkeypatch.setattr(entry_guards, "checks_of", lambda _: iter([check]))
     (line,) = EntryGuards.of(function, "guard").lines
     assert (line.live, line.code, line.guard.kind) == (True, "NEW_MATCH of L['n']", GuardKind.UNKNOWN)

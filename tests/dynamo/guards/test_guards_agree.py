@@ -19,7 +19,7 @@ from torch_versions import IS_OLD  # noqa: E402
 from depyf.dynamo.dump.pausing import let_nothing_compile  # noqa: E402
 from depyf.dynamo.entries.call_target import resolve  # noqa: E402
 from depyf.dynamo.guards import python_guards as guards_function  # noqa: E402
-from depyf.dynamo.guards.check_function import EntryGuards, header  # noqa: E402
+from depyf.dynamo.guards.entry_guards import EntryGuards, header  # noqa: E402
 from depyf.dynamo.guards.live_values import register  # noqa: E402
 from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
 from depyf.dynamo.guards.tree import DICT_MANAGER  # noqa: E402

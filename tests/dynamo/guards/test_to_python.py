@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.diagnosis.guard_text import read  # noqa: E402
 from depyf.dynamo.guards import runtime as guard_runtime  # noqa: E402
-from depyf.dynamo.guards.check_function import EntryGuards, header, live_table_of, namespace  # noqa: E402
+from depyf.dynamo.guards.entry_guards import EntryGuards, header, live_table_of, namespace  # noqa: E402
 from depyf.dynamo.guards.literals import literal_value  # noqa: E402
 from depyf.dynamo.guards.live_values import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
 from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
@@ -121,6 +121,7 @@ def converted(kind: str, text: str, value_type: Optional[type] = None) -> Tuple[
         ("LAMBDA_GUARD", "__dtensor_spec_140665093637600", None, None),
         ("EQUALS_MATCH", "L['x'] == <object object at 0x7f00>", object, None),
         ("EQUALS_MATCH", "L['x'] == Shard(dim=0)", object, None),
+        ("EQUALS_MATCH", "L['x'] == 1 <= x <= 3", object, None),
         ("EQUALS_MATCH", "L['x'] == exit()", object, None),
         ("EQUALS_MATCH", "L['x'] == 2", float, None),
         ("EQUALS_MATCH", "L['x'] == (1, nan)", tuple, None),
@@ -300,7 +301,7 @@ def test_a_guard_without_python_form_asks_pytorch(monkeypatch: pytest.MonkeyPatc
 
 
 def test_everything_can_be_asked_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from depyf.dynamo.guards import check_function as guards
+    from depyf.dynamo.guards import entry_guards as guards
 
     monkeypatch.setattr(guards, "convert", lambda *_: None)
     monkeypatch.setattr(guards, "convert_structure", lambda *_: None)

@@ -166,7 +166,9 @@ def test_what_fails_on_leaving_is_reported_and_nothing_stays(caplog: pytest.LogC
 def test_nothing_is_done_at_the_end_of_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     hooks = Hooks()
     hooks.__enter__()
-    monkeypatch.setattr(sys, "is_finalizing", lambda: True)
+    monkeypatch.setattr(HookedContext, "_is_finalizing", lambda self: True)
+    for name in ("sys", "safely", "without_warnings"):  # the interpreter has emptied the module
+        monkeypatch.setattr(hooked_context, name, None)
     hooks.__exit__(None, None, None)
     assert "stop" not in hooks.done
 

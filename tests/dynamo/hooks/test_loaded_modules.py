@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,24 +17,31 @@ torch = pytest.importorskip("torch")
 from torch_versions import needs_stances  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.base.module_namespace import namespace_of  # noqa: E402
 from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
-from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces, namespace_of, source_text  # noqa: E402
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces, source_text  # noqa: E402
 from depyf.dynamo.hooks.patching import replace_everywhere  # noqa: E402
 
 asked: List[str] = []
+
+
+def note(name: str) -> None:
+    """Record what depyf reads: PyTorch's and pytest's own searches through all modules read attributes of them."""
+    if os.path.dirname(depyf.__file__) in sys._getframe(2).f_code.co_filename:
+        asked.append(name)
 
 
 class Lazy(ModuleType):
     """Importing what is asked for fails, and not as ``hasattr`` expects."""
 
     def __getattr__(self, name: str) -> Any:
-        asked.append(name)
+        note(name)
         raise RuntimeError(f"{name} can't be loaded")
 
 
 class Closed(ModuleType):
     def __getattribute__(self, name: str) -> Any:
-        asked.append(name)
+        note(name)
         raise RuntimeError(f"{name} can't be read")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -46,7 +54,7 @@ class NoModule:
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Any:
-        asked.append(name)
+        note(name)
         raise RuntimeError(f"{name} does not exist")
 
     def __bool__(self) -> bool:
@@ -56,7 +64,60 @@ class NoModule:
 class PropertyDict:
     @property
     def __dict__(self) -> Any:  # type: ignore[override]
-        raise RuntimeError("has no dictionary")
+        note("__dict__")
+        raise RuntimeError("can not be read")
+
+
+class PropertyModule(ModuleType):
+    @property
+    def __dict__(self) -> Any:
+        note("__dict__")
+        raise RuntimeError("can not be read")
+
+    @property
+    def __class__(self) -> Any:
+        note("__class__")
+        raise RuntimeError("can not be read")
+
+
+class Meta(type):
+    def __getattribute__(cls, name: str) -> Any:
+        note(name)
+        raise RuntimeError("can not be read")
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        note("__instancecheck__")
+        raise RuntimeError("can not be read")
+
+
+class OfMeta(metaclass=Meta):
+    def __getattribute__(self, name: str) -> Any:
+        note(name)
+        raise RuntimeError("can not be read")
+
+
+class OwnDict(Dict[str, Any]):
+    def get(self, name: str, default: Any = None) -> Any:
+        note(name)
+        raise RuntimeError("can not be read")
+
+    __contains__ = __getitem__ = get  # type: ignore[assignment]
+
+
+class WithOwnDict:
+    def __init__(self) -> None:
+        self.__dict__ = OwnDict()
+
+
+class Computed:
+    """Its dictionary is computed by a descriptor of the program's."""
+
+    class _Descriptor:
+        def __get__(self, instance: object, owner: object) -> Any:
+            note("__get__")
+            raise RuntimeError("can not be read")
+
+    __dict__ = _Descriptor()  # type: ignore[assignment]
 
 
 HOSTILE: Dict[str, Any] = {
@@ -65,6 +126,11 @@ HOSTILE: Dict[str, Any] = {
     "closed": Closed("closed"),
     "an_instance": NoModule(),
     "a_property": PropertyDict(),
+    "a_module_with_a_property": PropertyModule("a_property"),
+    "of_a_metaclass": OfMeta(),
+    "a_class_of_a_metaclass": OfMeta,
+    "a_dictionary_of_its_own": WithOwnDict(),
+    "a_descriptor": Computed(),
     "a_text": "no module",
     "a_class": NoModule,
 }
@@ -100,6 +166,7 @@ def test_a_dump_is_complete(tmp_path: Path, messages: Callable[[], List[str]]) -
     names = {path.name for path in tmp_path.iterdir()}
     assert "full_code_for_scaled_0.py" in names
     assert any(".Backward_graph." in name for name in names)
+    assert asked == []
     if list(generated_code.wrapper_makers()):
         assert any(".AOT_" in name for name in names)
     assert "def scaled(x: Any" in (tmp_path / "full_code_for_scaled_0.py").read_text()
@@ -121,11 +188,17 @@ def test_no_module_is_asked() -> None:
     assert namespace_of(HOSTILE["an_instance"]) == {}
     assert namespace_of(HOSTILE["a_property"]) == {}
     assert namespace_of(HOSTILE["closed"])["__name__"] == "closed"
+    assert namespace_of(HOSTILE["a_module_with_a_property"])["__name__"] == "a_property"
+    assert namespace_of(HOSTILE["of_a_metaclass"]) == {}
+    assert namespace_of(HOSTILE["a_dictionary_of_its_own"]) == {}
+    assert namespace_of(HOSTILE["a_descriptor"]) == {}
+    assert namespace_of(sys.flags) == {}
     assert file_of(namespace_of(HOSTILE["lazy"])) is None
     assert file_of({"__file__": 3}) is None
     assert file_of(namespace_of(sys.modules[__name__])) == __file__
+    assert "def scaled" in str(source_text(scaled.__code__))
+    assert source_text(compile("1", "no_file_of_depyfs_tests.py", "exec")) is None
     assert asked == []
-    assert source_text(scaled.__code__) is not None  # inspect asks all modules, and what they raise is no answer
 
 
 def test_a_name_is_replaced_wherever_it_is_known_and_put_back_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:

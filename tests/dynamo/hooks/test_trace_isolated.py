@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.dynamo.hooks import torch_names  # noqa: E402
+from depyf.dynamo.hooks import private_names, torch_names  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import TRACE_LOGGER, listen  # noqa: E402
 from depyf.torch_trace.events import PHASE, Event  # noqa: E402
 from depyf.torch_trace.events import UNREAD as UNREAD_KINDS  # noqa: E402
@@ -212,3 +212,21 @@ def test_what_is_not_text_is_written_as_torch_writes_it(monkeypatch: pytest.Monk
         return [(each.name, each.compile_id, each.attempt, each.meta, each.payload) for each in received]
 
     assert sent(programs=False) == sent(programs=True)
+
+
+@needs_trace
+def test_without_the_function_to_isolate_the_trace_stays_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody_listens(monkeypatch)
+    find = torch_names.PrivateName.find
+    monkeypatch.setattr(
+        torch_names.PrivateName,
+        "find",
+        lambda name: None if name is private_names.TRACE_STRUCTURED else find(name),
+    )
+    logger = logging.getLogger(TRACE_LOGGER)
+    level = logger.level
+    stop = listen(lambda event: None)
+    try:
+        assert (logger.handlers, logger.level) == ([], level)
+    finally:
+        stop()

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, private_names, torch_names  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import HookedContext  # noqa: E402
-from depyf.dynamo.observe.checked_backend import begin  # noqa: E402
 from depyf.dynamo.observe.observation import GraphCall, Observer, observation  # noqa: E402
+from depyf.dynamo.observe.recorder import begin  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
 

@@ -134,12 +134,15 @@ def known_only_here(module: Any, inputs: Any) -> Any:
     return planted_numerics.cosine_backend(module, inputs)
 
 
+without_source = object()
+
+
 def test_what_a_script_cannot_name_is_said_and_the_script_runs(tmp_path: Path) -> None:
     planted = PLANTED["backend that changes a node"]
     answer = depyf.compare(
         planted.function,
         *planted.arguments(),
-        backend=lambda module, inputs: planted_numerics.cosine_backend(module, inputs),
+        backend=lambda module, inputs: planted_numerics.cosine_backend(module, inputs) if without_source else module,
         directory=str(tmp_path),
     )
     assert answer.culprit is not None
@@ -209,14 +212,14 @@ def test_the_culprit_has_the_path_of_its_module_and_parts_are_called_by_what_the
     assert "getitem" not in str(answer)
 
 
-def test_a_pass_that_is_a_function_is_said_not_to_be_in_the_script() -> None:
+def test_a_pass_is_a_setting_of_the_program() -> None:
     import torch._inductor.config as config
 
-    assert torch_settings.settings_no_script_has() == []
+    assert torch_settings.settings_of_the_program() == []
     # pytest's monkeypatch deletes the setting instead of putting it back: its values are not in the module's __dict__
     with config.patch(post_grad_custom_pre_pass=known_only_here):
-        (gap,) = torch_settings.settings_no_script_has()
-    assert gap.startswith("torch._inductor.config.post_grad_custom_pre_pass")
+        found = torch_settings.settings_of_the_program()
+    assert found == [("torch._inductor.config.post_grad_custom_pre_pass", known_only_here)]
 
 
 # Healthy code

@@ -38,7 +38,7 @@ def stance(name: str) -> Callable[[], ContextManager[Any]]:
 @pytest.mark.parametrize(
     ("context", "called", "why"),
     [
-        pytest.param(stance("default"), False, "no function that torch.compile has made was called", id="nothing"),
+        pytest.param(stance("default"), False, "no compiled function was called inside", id="nothing"),
         pytest.param(stance("force_eager"), True, "1 call ran under torch.compiler.set_stance('force", id="eager"),
         pytest.param(
             stance("eager_on_recompile"),

@@ -372,7 +372,18 @@ def test_a_line_with_nothing_on_it_names_those_near_it() -> None:
 def test_without_compiled_code_it_says_so() -> None:
     with depyf.probe("hidden", stream=io.StringIO()) as probed:
         helper(torch.ones(2))
-    assert probed.problems["hidden"].startswith("nothing was observed: no function that torch.compile has made")
+    assert probed.problems["hidden"].startswith("nothing was observed: no compiled function was called inside")
+
+
+def test_a_graph_that_can_not_be_compiled_is_not_taken_for_one_that_ran() -> None:
+    def fails(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    # Not monkeypatch: what it restores in PyTorch's settings is hidden afterwards.
+    suppressed = torch._dynamo.config.patch(suppress_errors=True)
+    with suppressed, depyf.probe("hidden", stream=io.StringIO()) as probed:
+        torch.compile(helper, backend=fails)(torch.ones(2))
+    assert probed.problems["hidden"].startswith("nothing was observed")
 
 
 def test_it_must_be_entered_before_debug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.answers.ran import Event, Ran, Repeated  # noqa: E402
+from depyf.answers.trace import Event, Ran, Repeated  # noqa: E402
 from depyf.dynamo.hooks import frame_evaluation, torch_names  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]

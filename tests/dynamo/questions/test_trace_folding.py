@@ -8,26 +8,26 @@ from typing import Sequence as SequenceOf
 
 import pytest
 
-from depyf.dynamo.questions.trace.folding import Item, Keys, Loop, Node, Sequence, nodes_in, runs_in
+from depyf.dynamo.questions.trace.folding import Item, RunKeys, RunLoop, RunNode, RunSequence, nodes_in, runs_in
 
 
-def folded(text: str, late: str = "") -> Sequence:
-    sequence = Sequence({ord(letter) for letter in late})
+def folded(text: str, late: str = "") -> RunSequence:
+    sequence = RunSequence({ord(letter) for letter in late})
     for at, letter in enumerate(text):
-        sequence.append(Node(ord(letter), at, 1))
+        sequence.append(RunNode(ord(letter), at, 1))
     sequence.settle()
     return sequence
 
 
 def shown(items: SequenceOf[Item]) -> str:
     return " ".join(
-        f"({shown(each.body)})x{each.count}" if isinstance(each, Loop) else chr(each.number) for each in items
+        f"({shown(each.body)})x{each.count}" if isinstance(each, RunLoop) else chr(each.number) for each in items
     )
 
 
 def unfolded(items: SequenceOf[Item]) -> Iterator[str]:
     for item in items:
-        if isinstance(item, Loop):
+        if isinstance(item, RunLoop):
             for _ in range(item.count):
                 yield from unfolded(item.body)
         else:
@@ -59,9 +59,9 @@ def test_random_sequences_unfold_to_themselves_whenever_they_are_read() -> None:
     for _ in range(1500):
         part = "".join(chance.choice("ABC") for _ in range(chance.randint(1, 40)))
         text = part * chance.randint(1, 4)
-        sequence = Sequence(set(chance.choice(["", "B", "BC"]).encode()))
+        sequence = RunSequence(set(chance.choice(["", "B", "BC"]).encode()))
         for letter in text:
-            sequence.append(Node(ord(letter), 0, 2))
+            sequence.append(RunNode(ord(letter), 0, 2))
             if chance.random() < 0.1:
                 sequence.settle()
         sequence.settle()
@@ -71,10 +71,10 @@ def test_random_sequences_unfold_to_themselves_whenever_they_are_read() -> None:
 
 
 def test_a_million_steps_take_the_room_of_one() -> None:
-    sequence = Sequence()
+    sequence = RunSequence()
     for _ in range(100000):
         for letter in b"ABCDEFGHIJ":
-            sequence.append(Node(letter, 0, 1))
+            sequence.append(RunNode(letter, 0, 1))
     sequence.settle()
     assert shown(sequence.items) == "(A B C D E F G H I J)x100000"
     assert sum(runs_in(item) for item in sequence.items) == 1000000
@@ -83,9 +83,9 @@ def test_a_million_steps_take_the_room_of_one() -> None:
 def test_what_never_repeats_is_dropped_and_counted() -> None:
     chance = random.Random(1)
     gone: List[Item] = []
-    sequence = Sequence()
+    sequence = RunSequence()
     for _ in range(30000):
-        sequence.append(Node(chance.randrange(1000), 0), gone.append)
+        sequence.append(RunNode(chance.randrange(1000), 0), gone.append)
     sequence.settle()
     assert len(sequence.items) <= 4000
     assert sequence.dropped == sum(map(runs_in, gone))
@@ -93,20 +93,20 @@ def test_what_never_repeats_is_dropped_and_counted() -> None:
 
 
 def test_nodes_are_equal_when_the_same_ran_inside() -> None:
-    keys = Keys()
-    sequence = Sequence()
+    keys = RunKeys()
+    sequence = RunSequence()
     for inner in ("xy", "xy", "x", "xy"):
-        node = Node(1, 0)
+        node = RunNode(1, 0)
         for letter in inner:
-            node.sequence_inside().append(Node(ord(letter), 0, 5))
+            node.sequence_inside().append(RunNode(ord(letter), 0, 5))
         node.end(100, keys)
         sequence.append(node)
     sequence.settle()
     counts = [item.count for item in sequence.items]
     assert counts == [2, 1, 1]
     loop = sequence.items[0]
-    assert isinstance(loop, Loop)
+    assert isinstance(loop, RunLoop)
     (body,) = loop.body
-    assert isinstance(body, Node)
+    assert isinstance(body, RunNode)
     assert body.inside is not None
     assert (body.count, body.total, [node.total for node in nodes_in(body)]) == (2, 200, [200, 10, 10])

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.answers.ran import CODE, Event, Repeated, Thing
+from depyf.answers.trace import CODE, Event, Repeated, Thing
 from depyf.dynamo.questions.trace.lanes import Lane
 from depyf.dynamo.questions.trace.record import RunRecord
 

@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.answers.happening import Happening  # noqa: E402
+from depyf.answers.watch import WatchEvent  # noqa: E402
 from depyf.dynamo.capture.records import FrameSkipped  # noqa: E402
 from depyf.running.start_hook import FILES  # noqa: E402
 
@@ -59,7 +59,12 @@ def test_twelve_events_are_told_once_in_order_at_their_lines() -> None:
     assert "x has dtype float64, and was compiled for float32" in str(watched.happened[6])
     assert "recompile limit reached" in watched.happened[11].words
     assert "Data-dependent branching" in watched.happened[2].words
-    advice = ["The program asks for this break", "The branch depends on", "A number is read", "torch.compiler.disable"]
+    advice = [
+        "A call of torch._dynamo.graph_break()",
+        "The branch depends on",
+        "A number is read",
+        "torch.compiler.disable",
+    ]
     for each, begin in zip(watched.happened[1:5], advice):
         assert begin in each.advice
 
@@ -98,7 +103,7 @@ def test_a_graph_break_that_each_compilation_meets_is_counted_once(tmp_path: Pat
 
 
 def test_a_callback_gets_them_instead() -> None:
-    told: List[Happening] = []
+    told: List[WatchEvent] = []
     stream = io.StringIO()
     with depyf.watch(told.append, stream=stream):
         torch.compile(twelve_events.breaks, backend="eager")(torch.ones(2))
@@ -107,7 +112,7 @@ def test_a_callback_gets_them_instead() -> None:
 
 
 def test_a_callback_that_raises_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(_: Happening) -> None:
+    def broken(_: WatchEvent) -> None:
         raise ZeroDivisionError("no")
 
     expected = twelve_events.breaks(torch.ones(2))
@@ -254,3 +259,22 @@ def test_by_the_environment(value: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert done.stdout == "tensor([2.])\n"
     assert ("graph break f" in done.stderr) == (value == "1")
     assert ("depyf watched: 0 recompiles, 1 graph break, 0 fallbacks" in done.stderr) == (value == "1")
+
+
+def test_in_a_dump_the_line_of_the_program_is_named_where_a_scheduler_has_wrapped_the_step(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.ones(2))
+    parameter.grad = torch.ones(2)
+    optimizer = torch.optim.Adam([parameter])
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+
+    def train() -> None:
+        optimizer.step()  # the line
+
+    compiled = torch.compile(train, backend="eager")
+    with depyf.prepare_debug(tmp_path), depyf.watch(stream=io.StringIO()) as watched:
+        for _ in range(3):
+            compiled()
+            scheduler.step()
+    lines = {each.place[1] for each in watched.happened if each.place is not None}
+    assert lines == {train.__code__.co_firstlineno + 1}
+    assert {each.kind for each in watched.happened} >= {"graph break", "recompile"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
@@ -15,14 +16,15 @@ from cost import lines_run  # noqa: E402
 from torch_versions import HAS_GUARD_TREES  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.answers.lookup import FailedGuard  # noqa: E402
+from depyf.answers.why import GuardFailure  # noqa: E402
 from depyf.diagnosis.guard import Guard, GuardKind  # noqa: E402
 from depyf.diagnosis.guard_explanations import explain  # noqa: E402
-from depyf.diagnosis.guard_text import read  # noqa: E402
+from depyf.diagnosis.guard_text import read, read_failed  # noqa: E402
+from depyf.dynamo.capture.recompile_facts import with_live_facts  # noqa: E402
 from depyf.dynamo.capture.trace_by_hooks import supplement  # noqa: E402
 from depyf.dynamo.guards import failing as failing_guards  # noqa: E402
-from depyf.dynamo.guards.check_function import GuardLine  # noqa: E402
 from depyf.dynamo.guards.current_values import as_known_here  # noqa: E402
+from depyf.dynamo.guards.entry_guards import GuardLine  # noqa: E402
 from depyf.dynamo.guards.live_values import LiveGuard  # noqa: E402
 from depyf.dynamo.hooks import cache_entries, run_callback, torch_names, torch_settings  # noqa: E402
 from depyf.dynamo.hooks.structured_trace_listener import listen  # noqa: E402
@@ -42,7 +44,7 @@ def reasons() -> Iterator[List[Guard]]:
     def note(event: Any) -> None:
         if event.name == "recompile_reasons":
             found.extend(
-                as_known_here(read(each.text)) for each in failed_guards(event)
+                as_known_here(read_failed(each)) for each in failed_guards(with_live_facts(event))
             )  # modes are still those of the call
 
     undo = [listen(note), *supplement(note)]
@@ -93,7 +95,9 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[Guard]) -> Tuple[in
         misses += 1
         told, really = answer.entries[0].failed[0].explanation, explain(reasons[0])
         is_unnamed = really.words.endswith("is of another class")  # up to PyTorch 2.9 its text has the class's id alone
-        if told.subject != really.subject or (told.before != really.before and not is_unnamed):
+        # Of objects compared by identity, such as members of enums, its text has the id alone.
+        differs = really.before is not None and told.before != really.before and not is_unnamed
+        if told.subject != really.subject or differs:
             wrong.append(f"{what}: {told} but PyTorch: {reasons[0]}")
     return misses, wrong
 
@@ -127,8 +131,8 @@ def test_every_guard_that_fails_is_told_with_its_line_and_values() -> None:
     if not hasattr(torch._dynamo.guards.GuardBuilder, "SET_CONTAINS"):
         pytest.skip("PyTorch before 2.8 does not report the lines of these guards")
     first = two_arguments.__code__.co_firstlineno
-    assert failed["n"].place == (__file__, first + 1)
-    assert failed["flag"].place == (__file__, first + 2)
+    assert failed["n"].location == (__file__, first + 1)
+    assert failed["flag"].location == (__file__, first + 2)
     assert failed["n"].user_code == "y = x * n"
     assert "n is 4, and was compiled for 3" in answer._repr_html_()
 
@@ -242,7 +246,7 @@ def test_arguments_that_do_not_fit_are_said() -> None:
     compiled = torch.compile(two_arguments, backend="eager")
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
         depyf.why(compiled)
-    with pytest.raises(TypeError, match="no Python function behind"):
+    with pytest.raises(TypeError, match="runs no Python function"):
         depyf.why(print, 1)
 
 
@@ -273,7 +277,9 @@ def test_autocast_is_named_with_what_to_do() -> None:
             compiled(torch.ones(2), 2)
     words = answer.entries[0].failed[0].explanation.words
     older = "(autocast)" in words or "(AutocastCPU)" in words  # PyTorch does not say which device's
-    assert words.startswith("autocast for the CPU is on, and was off") or older
+    assert (
+        words.startswith("autocast for the CPU is on; this entry was compiled with autocast for the CPU off") or older
+    )
     assert watched.happened[0].words.startswith(words)
     assert all("autocast" in guard.explanation.words for guard in answer.entries[0].failed)
     assert len(answer.advice) == 1
@@ -384,7 +390,12 @@ SIMPLE = (
     (uses_all_of_a_dict, {"a": 1, "b": 2}, lambda: {"a": 1}, "d lacks 'b', which it had"),
     (uses_an_object, Settings(), lambda: without(Settings(), "inner"), "o.inner is missing"),
     (uses_an_object, Settings(), lambda: 3, "o is not a "),
-    (calls_a_module, Blocks(), lambda: Blocks(1), "module.layers._modules has another number of keys than 2"),
+    (
+        calls_a_module,
+        Blocks(),
+        lambda: Blocks(1),
+        "module.layers._modules has a different number of keys; it was compiled for 2",
+    ),
     (calls_a_module, Blocks(), lambda: torch.nn.Linear(3, 3), "module is not a "),
 )
 WHEN_OLD = {
@@ -448,7 +459,7 @@ def test_grad_mode_alone_is_told_of_a_module_whose_children_only_pytorch_can_che
         answer = depyf.why(compiled, torch.ones(2, 3))
     (entry,) = answer.entries
     assert [guard.explanation.words for guard in entry.failed] == [
-        "grad mode is off, and was on when this was compiled"
+        "grad mode is off; this entry was compiled with grad mode on"
     ]
     assert entry.follow == ()
 
@@ -509,7 +520,7 @@ def test_the_keyword_argument_that_is_new_is_named() -> None:
     answer = depyf.why(compiled, torch.ones(2), a=1.0, b=2.0)
     assert "it is called with b (**more), and was compiled for a call without" in str(answer)
     assert "it is called with a, b (**more), and was compiled for a call without" in str(answer)
-    assert "the same ones in each call" in "".join(answer.advice)
+    assert "the same set in each call" in "".join(answer.advice)
     assert not any(word in str(answer) for word in ("pad", "torch.stack", "does not hold"))
     other = str(depyf.why(compiled, torch.ones(2), b=2.0))
     gone = "it is called without a (**more), and was compiled for a call with"
@@ -554,7 +565,7 @@ def test_another_grad_mode_does_not_hide_what_else_differs() -> None:
     with torch.no_grad():
         (one,) = [guard.explanation.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
     told = [guard.explanation.words for guard in depyf.why(compiled, torch.ones(2, 3)).entries[0].failed]
-    assert told == ["grad mode is on, and was off when this was compiled", one]
+    assert told == ["grad mode is on; this entry was compiled with grad mode off", one]
     assert torch.is_grad_enabled()
 
 
@@ -586,7 +597,38 @@ def test_an_advice_for_all_parameters_is_given_once(monkeypatch: pytest.MonkeyPa
     assert len(answer.entries[0].failed) == 41
     assert len(answer.advice) == 2
     assert any("and 37 more: each dtype" in each for each in answer.advice)  # PyTorch 2.7 checks them before the input
-    assert len(looked_for) < 5  # each goes through all modules that are loaded
+    assert len(looked_for) < 5
+
+
+def test_the_files_of_modules_are_listed_once_for_a_line_in_another_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists: List[str] = []
+    listed = failing_guards.loaded_namespaces
+    monkeypatch.setattr(failing_guards, "loaded_namespaces", lambda: lists.append("") or listed())
+    monkeypatch.setattr(failing_guards, "_MODULES", {})
+    ending = __file__.lstrip("/")
+    assert failing_guards.with_whole_path((ending, 3), __file__) == (__file__, 3)
+    assert failing_guards.with_whole_path(("<string>", 3), "other.py") == ("<string>", 3)
+    assert not lists
+    for line in range(3):
+        assert failing_guards.with_whole_path((ending, line), "other.py") == (__file__, line)
+    assert len(lists) == 1
+
+
+def test_the_file_of_a_module_is_that_of_the_one_loaded_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, location = len(sys.modules), ("of_guards/helpers.py", 3)
+    for name, folder in (
+        ("of_guards_a", "/one/else"),
+        ("of_guards_b", "/one/of_guards"),
+        ("of_guards_b", "/two/of_guards"),
+    ):
+        module = ModuleType(name)
+        module.__file__ = f"{folder}/helpers.py"
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, name, module)
+            assert len(sys.modules) == before + 1
+            found = failing_guards.with_whole_path(location, "other.py")
+            assert found == (location if folder == "/one/else" else (module.__file__, 3))
+    assert failing_guards.with_whole_path(location, "other.py") == location
 
 
 def test_a_pair_of_causes_is_compared_in_a_few_lines() -> None:
@@ -594,7 +636,7 @@ def test_a_pair_of_causes_is_compared_in_a_few_lines() -> None:
         source = f"L['self']._modules['layers']._modules['{number}']._parameters['weight']"
         words = explain(Guard(GuardKind.DTYPE, source, "float32", "float64"))
         line = GuardLine("TENSOR_MATCH", source, "", "", "")
-        return failing_guards._Found(line, FailedGuard("TENSOR_MATCH", "", source, words), source, "", False)
+        return failing_guards._Found(line, GuardFailure("TENSOR_MATCH", "", source, words), source, "", False)
 
     some = [found(number) for number in range(200)]
     pairs = 200 * 199 / 2  # each cause is compared with those before it
@@ -605,7 +647,7 @@ def test_a_pair_of_causes_is_compared_in_a_few_lines() -> None:
 def test_the_part_of_a_number_follows_from_the_number() -> None:
     def found(source: str, code: str) -> Any:
         line = GuardLine("IS_NAN", source, code, "", "")
-        return failing_guards._Found(line, FailedGuard("IS_NAN", code, source, explain(read(code))), source, "", False)
+        return failing_guards._Found(line, GuardFailure("IS_NAN", code, source, explain(read(code))), source, "", False)
 
     whole, part = found("L['z']", "__numpy_isnan(L['z'])"), found("L['z'].real", "__math_isnan(L['z'].real)")
     other = found("L['zz']", "__math_isnan(L['zz'])")
@@ -636,7 +678,7 @@ def test_one_entry_is_asked_for_by_every_id_that_is_shown(tmp_path: Path) -> Non
             lines = [f"of_three [{entry.compile_id}]", f"recompile of_three [{entry.compile_id}] a.py:1: how is 'no'"]
             ids += [entry.compile_id, *lines, *codes]
         assert [answer.entry(each) for each in ids] == [entry] * len(ids)
-    there = "there are: .*__compiled_fn_.*; for those of .*resume_in_of_three"
+    there = "there are: .*__compiled_fn_.*; for entries of .*resume_in_of_three"
     with pytest.raises(LookupError, match=f"called '7/7'; {there}"):
         answer.entry("7/7")
     with pytest.raises(LookupError, match="there are none: this call would be compiled for the first time"):

@@ -522,3 +522,49 @@ def test_the_lock_of_a_directory_is_entered_again_and_not_waited_for_for_ever(
     finally:
         os.close(handle)
     assert file_locks._held == {}
+
+
+OWN_FILES = (
+    "full_code_for_f_0.py",
+    "__compiled_fn_0.Captured_Graph.0.py",
+    "__compiled_fn_0.kernel_0.py",
+    "__transformed_code_0_for_f.py",
+    "eager_fallbacks_0.txt",
+    "__compiled_fn_0.passes_0.md",
+)
+
+
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_a_file_that_depyf_did_not_write_stays(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / name).write_text("def f():\n    return 'mine'\n")
+    directory = DumpDirectory.at(tmp_path)
+    written = directory.write(name, "ours, compile id 0/0")
+    assert (tmp_path / name).read_text() == "def f():\n    return 'mine'\n"
+    assert written is not None
+    assert os.path.basename(written) != name
+    assert Path(written).read_text() == "ours, compile id 0/0"
+    assert f"depyf did not write {name}" in caplog.text
+    assert directory.write(name, "ours again, compile id 0/0") == written
+    assert Path(written).read_text() == "ours again, compile id 0/0"
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_link_or_folder_of_the_program_stays(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / OWN_FILES[0]
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    written = DumpDirectory.at(tmp_path).write(OWN_FILES[0], "ours")
+    assert written is not None
+    assert path.is_symlink() if kind == "link" else path.is_dir()
+
+
+def test_files_that_are_taken_both_are_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    directory = DumpDirectory.at(tmp_path)
+    marked = f"full_code_for_f_0.process_{directory.process_number()}.py"
+    for name in (OWN_FILES[0], marked):
+        (tmp_path / name).write_text("mine")
+    assert directory.write(OWN_FILES[0], "ours") is None
+    assert {(tmp_path / name).read_text() for name in (OWN_FILES[0], marked)} == {"mine"}
+    assert "not replaced" in caplog.text

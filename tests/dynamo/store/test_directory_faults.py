@@ -340,7 +340,7 @@ def claimed(path: Path) -> Any:
 
 
 def _claimed_seen(path: Path) -> Any:
-    place = writers.Place(str(path))
+    place = writers.Slot(str(path))
     found = place.claimed_by_others()
     names = getattr(found, "names", found)
     place.give_back()
@@ -497,6 +497,32 @@ def test_a_child_does_not_keep_the_lock_of_the_directory_that_a_thread_held_when
     leave.set()
     thread.join()
     assert str(tmp_path) not in found
+
+
+def test_a_child_that_a_signal_handler_forks_during_the_wait_for_a_lock_goes_on_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes: List[int] = []
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+        if not processes:
+            processes.append(os.fork())
+
+    monkeypatch.setattr(clock, "sleep", sleep)
+    monkeypatch.setattr(file_locks, "time", clock)
+    monkeypatch.setattr(file_locks, "_in_vain", set())
+    holder, found = os.open(tmp_path, os.O_RDONLY), 1
+    try:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        with file_locks.exclusive(str(tmp_path)) as alone:
+            found = 2 if alone else 0
+    finally:
+        if processes == [0]:
+            os._exit(found)
+        os.close(holder)
+    assert (found, os.waitpid(processes[0], 0)[1]) == (0, 0)
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -688,7 +714,7 @@ def test_without_locks_two_do_not_write_the_same_name_at_the_same_time(
     directory.write("a.py", "ours")
     other = in_child(lambda: dump(tmp_path, ("b.py", "theirs")), end="kill")[0]
     assert other == ["b.py"]
-    claim = writers.Place.claim
+    claim = writers.Slot.claim
 
     def claimed_by_both(place: Any, name: str) -> None:
         if name == "f.py":
@@ -697,7 +723,7 @@ def test_without_locks_two_do_not_write_the_same_name_at_the_same_time(
                 file.write("f.py\n")
         claim(place, name)
 
-    monkeypatch.setattr(writers.Place, "claim", claimed_by_both)
+    monkeypatch.setattr(writers.Slot, "claim", claimed_by_both)
     assert directory.write("f.py", "ours") == str(tmp_path / "f.process_0.py")
     assert (tmp_path / "f.py").read_text() == "theirs"
 
@@ -723,3 +749,17 @@ def test_root_gives_away_only_what_lies_in_a_folder_of_that_user(tmp_path: Path)
         access.give_folder(str(path))
         owners[path.name] = path.stat().st_uid
     assert owners == {"0": ALICE, "1": 0, "2": ALICE, "3": 0}
+
+
+def test_a_relative_name_of_a_deleted_directory_does_not_move_with_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, now = tmp_path / "gone", tmp_path / "now"
+    gone.mkdir()
+    (now / "dump").mkdir(parents=True)
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    directory = DumpDirectory.at("dump")
+    os.chdir(now)
+    assert directory.write("a.py", "1") is None
+    assert os.listdir(now / "dump") == []

@@ -12,7 +12,7 @@ from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import (
     Artifact,
     Compilation,
-    FailedGuard,
+    FailedEntryGuard,
     Fallback,
     Finding,
     Function,
@@ -20,7 +20,7 @@ from depyf.report.model.run import (
     Phase,
     Recompile,
     Run,
-    Source,
+    SourceFile,
 )
 
 FUNCTIONS = (Function("f", "f", 0, 1, 9), Function("torch_dynamo_resume_in_f_at_4", "f", 0, 1, 9, 0, 4))
@@ -29,12 +29,12 @@ FUNCTIONS = (Function("f", "f", 0, 1, 9), Function("torch_dynamo_resume_in_f_at_
 def run(**fields: object) -> Run:
     ids = ("0/0", "0/1", "1/0", "1/1")
     compilations = tuple(Compilation(each, int(each[0])) for each in ids)
-    return Run(sources=(Source("/m.py", ""),), functions=FUNCTIONS, compilations=compilations, **fields)  # type: ignore
+    return Run(sources=(SourceFile("/m.py", ""),), functions=FUNCTIONS, compilations=compilations, **fields)  # type: ignore
 
 
 def recompile(compile_id: str, function: int) -> Recompile:
     return Recompile(
-        compile_id, function, (FailedGuard("x", "n == 1", "n is 2, and was compiled for 1"),), place=(0, 4)
+        compile_id, function, (FailedEntryGuard("x", "n == 1", "n is 2, and was compiled for 1"),), place=(0, 4)
     )
 
 
@@ -47,7 +47,7 @@ def test_recompiles_of_what_goes_on_after_a_break_are_said_to_be_that() -> None:
     assert titles(run(recompiles=(own,))) == ["f was recompiled once"]
     assert titles(run(recompiles=(resumed,))) == ["f was recompiled once, where it resumes after a graph break"]
     assert titles(run(recompiles=(own, resumed))) == [
-        "f was recompiled 2 times, 1 of them where it resumes after a graph break"
+        "f was recompiled 2 times, once where it resumes after a graph break"
     ]
     assert findings_of(run(recompiles=(own,)), Parts())[0].place == (0, 4)
 
@@ -116,7 +116,7 @@ def test_the_headline_says_what_takes_the_time_as_far_as_it_is_known() -> None:
 
 def test_graph_breaks_of_what_was_compiled_before_are_not_said_to_be_none() -> None:
     before = Run(functions=FUNCTIONS, compilations=(Compilation("0/0", 0, graph="__compiled_fn_1", earlier=True),))
-    assert "graph breaks are not known" in headline.headline(before)
+    assert "graph breaks from then are not known" in headline.headline(before)
     assert "without" not in headline.headline(before)
 
 
@@ -126,12 +126,12 @@ def test_what_was_loaded_and_not_compiled_is_no_share_of_the_compile_time() -> N
     loaded = Run(artifacts=kernels, phases=(Phase(None, "PyCodeCache.load_by_key_path", 0.0, 10.4),))
     assert headline.headline(loaded) == "nothing was compiled, 11 compiled graphs of an earlier run were loaded"
     (slow,) = findings_of(loaded, Parts())
-    assert slow.text.startswith("10.4 s, phases inside of it not counted")
+    assert slow.text.startswith("10.4 s, without nested phases")
     exported = Run(artifacts=(Artifact("f.py", "graph", "a graph"),))
     assert headline.headline(exported) == "nothing was compiled, 1 file of other calls"
 
 
-LIBRARY = Source("/site-packages/lib.py", "", library=True)
+LIBRARY = SourceFile("/site-packages/lib.py", "", library=True)
 
 
 def test_each_kind_of_graph_break_is_a_finding_with_its_own_advice() -> None:
@@ -187,16 +187,44 @@ def test_the_cost_is_seconds_then_the_number_of_times() -> None:
     ]
 
 
-def test_what_runs_uncompiled_costs_what_was_compiled_of_it_alone() -> None:
-    compilations = (Compilation("0/0", 0, seconds=90.0), Compilation("1/0", 1, seconds=2.0))
-    lost = Fallback(1, "1/1", "recompile limit reached", "", (0, 4))
+def test_a_limit_costs_the_compilation_that_it_ended_alone() -> None:
+    compilations = (
+        Compilation("0/0", 0, seconds=90.0),
+        Compilation("1/0", 1, seconds=2.0),
+        Compilation("1/1", 1, "failed", seconds=0.5),
+    )
+    lost = Fallback(1, "1/1", "recompile limit reached", "", (0, 4), calls=8)
     (found,) = findings_of(replace(run(fallbacks=(lost,)), compilations=compilations), Parts())
-    assert found.seconds == 2.0
+    assert found.seconds == 0.5
+    assert found.text.startswith("8 calls ran as plain Python")
+
+
+def test_costs_do_not_overlap_and_are_without_the_hooks_of_depyf() -> None:
+    """Two kinds of breaks lead to the same resume function, which is recompiled, too, and reaches a limit."""
+    functions = (*FUNCTIONS, Function("torch_dynamo_resume_in_f_at_7", "f", 0, 1, 9, 0, 7))
+    took = {"0/0": (0, 9.0), "1/0": (1, 2.0), "1/1": (1, 4.0), "1/2": (1, 0.5), "2/0": (2, 8.0), "2/1": (2, 16.0)}
+    compilations = tuple(Compilation(each, number, seconds=spent) for each, (number, spent) in took.items())
+    breaks = (
+        GraphBreak("0/0", (0, 4), "item()"),
+        GraphBreak("0/0", (0, 4), "print"),
+        GraphBreak("1/0", (0, 7), "print", stack=((0, 4), (0, 7))),
+    )
+    limit = Fallback(1, "1/2", "recompile limit reached", "", (0, 4))
+    hooks = Phase("2/0", "bytecode_hooks", 0.0, 3.0)
+    of = replace(
+        run(breaks=breaks, recompiles=(recompile("1/1", 1), recompile("2/1", 2)), fallbacks=(limit,), phases=(hooks,)),
+        functions=functions,
+        compilations=compilations,
+    )
+    costs = {each.title.partition(" (")[0]: each.seconds for each in findings_of(of, Parts())}
+    assert costs["f, resumed at line 4, hit the recompile limit"] == 0.5
+    assert sorted(filter(None, costs.values())) == [0.5, 7.0, 20.0]
+    assert sum(each or 0.0 for each in costs.values()) <= sum(seconds for _, seconds in took.values()) - 3.0
 
 
 def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None:
-    size, number = FailedGuard("0/0", "s", "x has size 3"), FailedGuard("0/0", "n", "n is 2")
-    resumed = FailedGuard("1/0", "s", "h has size 3")
+    size, number = FailedEntryGuard("0/0", "s", "x has size 3"), FailedEntryGuard("0/0", "n", "n is 2")
+    resumed = FailedEntryGuard("1/0", "s", "h has size 3")
     recompiles = (
         Recompile("1/1", 1, (resumed,), "Mark the arguments.", (0, 5), "size"),
         Recompile("0/1", 0, (size,), "Mark x.", (0, 4), "size"),
@@ -204,7 +232,7 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
     )
     found = {each.title: each.text for each in findings_of(run(recompiles=recompiles), Parts())}
     assert found == {
-        "f was recompiled 2 times, 1 of them where it resumes after a graph break": "Because x has size 3; h has size "
+        "f was recompiled 2 times, once where it resumes after a graph break": "Because x has size 3; h has size "
         "3. "
         "Mark x.",
         "f was recompiled once": "Because n is 2. Pass a tensor.",
@@ -218,7 +246,7 @@ def test_the_programs_own_code_comes_before_libraries() -> None:
     functions = (*FUNCTIONS, Function("g", "lib.g", 1, 30, 39))
     of = replace(
         run(breaks=(own,), fallbacks=(in_library,)),
-        sources=(Source("/m.py", ""), LIBRARY),
+        sources=(SourceFile("/m.py", ""), LIBRARY),
         functions=functions,
         compilations=took,
     )
@@ -231,21 +259,21 @@ def test_the_programs_own_code_comes_before_libraries() -> None:
 
 def test_a_break_in_a_library_is_found_at_the_line_that_leads_there() -> None:
     broken = GraphBreak("0/0", (1, 30), "item()", stack=((0, 3), (1, 12), (1, 30)), advice="Keep it a tensor.")
-    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), LIBRARY)), Parts())
+    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(SourceFile("/m.py", ""), LIBRARY)), Parts())
     assert found.place == (0, 3)
-    assert found.text == "It is in lib.py:30, which this line comes to. Keep it a tensor."
+    assert found.text == "It is in lib.py:30, which is reached from this line. Keep it a tensor."
 
 
 def test_a_break_of_ddp_costs_nothing() -> None:
-    ddp = Source("/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", "", library=True)
+    ddp = SourceFile("/env/lib/python3.11/site-packages/torch/nn/parallel/distributed.py", "", library=True)
     broken = GraphBreak("0/0", (1, 30), "disable", stack=((0, 3), (1, 12), (1, 30)))
-    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(Source("/m.py", ""), ddp)), Parts())
+    (found,) = findings_of(replace(run(breaks=(broken,)), sources=(SourceFile("/m.py", ""), ddp)), Parts())
     assert found.seconds is None
 
 
 def test_the_title_of_recompilations_has_the_guard() -> None:
-    size = FailedGuard("0/0", "s", "x has size 3", checked="size of x in dimension 0")
-    number = FailedGuard("0/0", "n", "n is 2", checked="n")
+    size = FailedEntryGuard("0/0", "s", "x has size 3", checked="size of x in dimension 0")
+    number = FailedEntryGuard("0/0", "n", "n is 2", checked="n")
     recompiles = (
         Recompile("0/1", 0, (size,), place=(0, 4), cause="size"),
         Recompile("0/2", 0, (number,), place=(0, 4), cause="number"),

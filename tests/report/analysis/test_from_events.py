@@ -9,12 +9,12 @@ from typing import Any, Dict, List, Optional
 import pytest
 
 import depyf
+from depyf.base.own_package import FOLDER
 from depyf.dynamo.capture.records import Cause
-from depyf.own_package import FOLDER
-from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
+from depyf.report.analysis.facts import Facts, Files, Recorder, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import UNCOMPILED
-from depyf.report.model.counts import LIMIT, RAISED
+from depyf.report.model.counts import LIMIT, RAISED, status_in_words
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.phases import own_seconds
 from depyf.report.model.run import Artifact
@@ -118,6 +118,8 @@ def test_a_limit_of_the_programs_is_not_the_recompile_limit() -> None:
     ]
     run = build_run(failed, [], files=Files(read=read))
     assert [each.cause for each in run.fallbacks] == ["error while compiling", LIMIT]
+    assert [each.status for each in run.compilations] == ["failed", "limit"]
+    assert [status_in_words(each) for each in run.compilations] == ["failed", "limit reached"]
 
 
 def test_what_became_of_a_compilation() -> None:
@@ -255,7 +257,7 @@ def test_a_recompilation_for_changed_global_state_is_explained(changed: str) -> 
     reasons = json.dumps([f"0/0: GLOBAL_STATE changed: {changed}"])
     events = [metrics(), event("recompile_reasons", "0/1", reasons), metrics(compile_id="0/1")]
     (recompile,) = build_run(events, [], files=Files(read=read)).recompiles
-    assert "grad mode is not what it was" in recompile.failed[0].words
+    assert "grad mode has changed since" in recompile.failed[0].words
 
 
 def test_what_is_new_in_a_call_is_its_cause_and_not_what_the_latest_entry_was_made_for() -> None:
@@ -680,7 +682,7 @@ def test_phases_are_nested_and_a_lost_end_is_made_up_for() -> None:
         chromium("E", "dynamo", 1004.0),
         chromium("E", "dynamo", 1004.5, "1/0"),
     ]
-    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Origin(started=999.0))
+    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Recorder(started=999.0))
     found = [
         (each.compile_id, each.name, round(each.start, 3), round(each.seconds, 3), each.parent) for each in run.phases
     ]
@@ -704,7 +706,7 @@ def test_a_phase_without_a_compile_id_encloses_those_of_the_compilation_in_it() 
         chromium("E", "fullgraph_capture", 1010.0, None),
         chromium("E", "of_another_thread", 1012.0, "1/0"),
     ]
-    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Origin(started=999.0))
+    run = build_run([*events, metrics()], [], files=Files(read=read), origin=Recorder(started=999.0))
     assert [(each.name, each.parent) for each in run.phases] == [
         ("fullgraph_capture", None),
         ("inductor_compile", 0),

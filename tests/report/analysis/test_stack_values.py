@@ -8,7 +8,7 @@ import pytest
 
 from depyf.diagnosis.guard_sources import as_written
 from depyf.report.analysis.stack_values import with_stack_values
-from depyf.report.model.run import Artifact, Call, Compilation, FailedGuard, Recompile
+from depyf.report.model.run import Artifact, Call, Compilation, FailedEntryGuard, Recompile
 
 ONE, OTHER = (as_written(f"L['___stack{number}']") for number in (0, 1))
 RESUMED = (
@@ -23,7 +23,7 @@ def words(*callers: str, resumed: str = RESUMED) -> str:
         calls = (Call(function=1, line=1 + text[: text.index("__resume_at")].count("\n")),)
         compilations.append(Compilation(f"0/{at}", 0, calls=calls, transformed=f"caller{at}"))
         artifacts.append(Artifact(f"caller{at}", "transformed", "caller", f"0/{at}", text=text))
-    failed = FailedGuard("1/0", "check(L['___stack0'])", f"{ONE} is not {OTHER}", checked=ONE)
+    failed = FailedEntryGuard("1/0", "check(L['___stack0'])", f"{ONE} is not {OTHER}", checked=ONE)
     (recompile,) = with_stack_values((Recompile("1/1", 1, (failed,), f"See {ONE}."),), compilations, artifacts)
     (found,) = recompile.failed
     name = found.words.partition(" is not ")[0]
@@ -87,7 +87,7 @@ def test_a_value_of_the_stack_says_what_it_is() -> None:
     assert as_written("___stack12") == "stack value 12 at the graph break"
     assert as_written("L['___stack0'].n[1] == 3") == "(stack value 0 at the graph break).n[1] == 3"
     code = "    append = log.lines.append\n    h = g(x)\n"
-    failed = FailedGuard("1/0", "check", f"({ONE}).__self__ and ({OTHER}).n")
+    failed = FailedEntryGuard("1/0", "check", f"({ONE}).__self__ and ({OTHER}).n")
     compilations = [
         Compilation("1/0", 1, transformed="resumed"),
         Compilation("0/0", 0, calls=(Call(function=1, line=5),), transformed="caller"),

@@ -9,25 +9,24 @@ import pytest
 
 from depyf.report.analysis.facts import Facts, Files, TransformedFact
 from depyf.report.analysis.from_events import build_run
-from depyf.report.diff.comparison import Comparison, compare
-from depyf.report.diff.comparison_data import as_differences, tables_of
-from depyf.report.diff.comparison_text import comparison_lines
+from depyf.report.diff.comparison import RunComparison, compare
+from depyf.report.diff.comparison_output import as_differences, comparison_lines, tables_of
 from depyf.report.diff.graph_text import plain_graph
-from depyf.report.diff.matching import Side
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import (
     Artifact,
     Compilation,
-    FailedGuard,
+    FailedEntryGuard,
     Fallback,
     Function,
     GraphBreak,
-    Kernel,
     Link,
+    ModuleKernel,
     Phase,
     Recompile,
     Run,
-    Source,
+    SourceFile,
 )
 from depyf.torch_trace.events import Event
 
@@ -41,14 +40,14 @@ GRAPH = "# Captured_Graph of __compiled_fn_{n}, compile id {id}\n# This file run
 KERNEL = "# AOT ID\ncpp_fused_0 = '''\n#include \"/tmp/{n}.h\"\n    out = in {op} 1;\n'''\n"
 
 
-def titles_of(comparison: Comparison) -> List[str]:
+def titles_of(comparison: RunComparison) -> List[str]:
     return [change.title for change in comparison.changes]
 
 
 def run(n: int = 1, op: str = "+", line: int = 14) -> Run:
     resume = f"torch_dynamo_resume_in_f_at_{line}"
     return Run(
-        sources=(Source(f"/somewhere/{n}/prog.py"),),
+        sources=(SourceFile(f"/somewhere/{n}/prog.py"),),
         functions=(Function("f", "f", 0, 1, 5), Function(resume, resume, 0, 1, 5, resumes=0, resumes_at=line)),
         compilations=(Compilation(f"{n}/0", 0, seconds=float(n)), Compilation(f"{n + 1}/0", 1, seconds=1.0)),
         artifacts=(
@@ -57,16 +56,18 @@ def run(n: int = 1, op: str = "+", line: int = 14) -> Run:
             Artifact("k", "kernels", "t", f"{n}/0", "", 100, text=KERNEL.format(n=n, op=op)),
         ),
         kernels=(
-            Kernel("k", "cpp_fused_0", f"{n}/0", False, first=2, last=5),
-            Kernel("k", "extern_kernels.mm", f"{n}/0", False, extern=True, calls=(9,)),
+            ModuleKernel("k", "cpp_fused_0", f"{n}/0", False, first=2, last=5),
+            ModuleKernel("k", "extern_kernels.mm", f"{n}/0", False, extern=True, calls=(9,)),
         ),
         breaks=(GraphBreak(f"{n}/0", (0, line), "Encountered graph break:\n\nprint"),),
         phases=(Phase(f"{n}/0", "dynamo", 0.0, float(n)),),
     )
 
 
-def compared(before: Run, after: Run) -> Comparison:
-    return compare(Side("old", before, lambda found: found.text), Side("new", after, lambda found: found.text))
+def compared(before: Run, after: Run) -> RunComparison:
+    return compare(
+        ComparedRun("old", before, lambda found: found.text), ComparedRun("new", after, lambda found: found.text)
+    )
 
 
 def titles(before: Run, after: Run) -> List[str]:
@@ -106,7 +107,7 @@ def test_breaks_are_counted_by_function_and_reason() -> None:
 
 
 def test_recompiles_come_with_their_reasons() -> None:
-    again = Recompile("1/1", 0, (FailedGuard("1/0", "n == 3", "n was 3, is 4"),))
+    again = Recompile("1/1", 0, (FailedEntryGuard("1/0", "n == 3", "n was 3, is 4"),))
     more = replace(run(), recompiles=(again,))
     (change,) = compared(run(), more).changes
     assert change.title == "Recompilations of f (prog.py): 0 before, 1 now"
@@ -221,7 +222,7 @@ def test_what_a_log_cannot_know_of_a_fallback_is_no_difference() -> None:
 
 def test_one_of_what_is_worse_is_called_one() -> None:
     without = replace(run(), breaks=())
-    before, after = (Side(name, each, lambda _: None) for name, each in (("a", without), ("b", run())))
+    before, after = (ComparedRun(name, each, lambda _: None) for name, each in (("a", without), ("b", run())))
     assert compare(before, after).worse() == ["1 graph break, 0 before"]
 
 
@@ -265,7 +266,7 @@ def test_the_page_gets_all_of_it() -> None:
 
 
 def in_file(one: Run, name: str) -> Run:
-    return replace(one, sources=(Source(f"/somewhere/{name}"),))
+    return replace(one, sources=(SourceFile(f"/somewhere/{name}"),))
 
 
 def test_functions_of_a_renamed_file_are_the_same_functions() -> None:
@@ -298,7 +299,7 @@ def test_functions_of_which_two_may_be_meant_are_not_matched() -> None:
     one = in_file(run(), "renamed.py")
     two = replace(
         one,
-        sources=(*one.sources, Source("/somewhere/other.py")),
+        sources=(*one.sources, SourceFile("/somewhere/other.py")),
         functions=(*one.functions, replace(one.functions[0], source=1)),
         compilations=(*one.compilations, Compilation("9/0", 2)),
     )
@@ -307,7 +308,7 @@ def test_functions_of_which_two_may_be_meant_are_not_matched() -> None:
 
 def test_a_recompilation_that_moved_with_its_function_is_no_change() -> None:
     def recompiled(function: int) -> Run:
-        failed = FailedGuard("1/0", "scale", "scale is 2, and was compiled for 1")
+        failed = FailedEntryGuard("1/0", "scale", "scale is 2, and was compiled for 1")
         return replace(run(), recompiles=(Recompile("1/1", function, (failed,)),))
 
     assert titles(recompiled(1), recompiled(0)) == []
@@ -343,7 +344,7 @@ def calling(*compiled: str, inlined: bool) -> Run:
     places = ((0, 2), (0, 6)) if inlined else ((0, 2),)
     graph = Artifact("g", "graph", "t", "0/0", "Captured_Graph", 10, text=GRAPH, links=(Link(9, 9, places, ("y",)),))
     return Run(
-        sources=(Source("/somewhere/prog.py", CALLERS),),
+        sources=(SourceFile("/somewhere/prog.py", CALLERS),),
         functions=tuple(functions[name] for name in compiled),
         compilations=tuple(Compilation(f"{at}/0", at) for at in range(len(compiled))),
         artifacts=(graph,),
@@ -359,12 +360,15 @@ def test_a_function_in_the_graph_of_its_caller_is_not_said_to_be_compiled_no_lon
 
 
 def test_what_is_said_of_a_change_is_short_and_in_words() -> None:
-    failed = (FailedGuard("0/0", "x", "n is 2, and was compiled for 1"), FailedGuard("0/1", "y", "of an older entry"))
+    failed = (
+        FailedEntryGuard("0/0", "x", "n is 2, and was compiled for 1"),
+        FailedEntryGuard("0/1", "y", "of an older entry"),
+    )
     before, after = run(), run()
     after = replace(after, recompiles=(Recompile("1/0", 0, failed),))
     assert [change.after for change in compared(before, after).changes] == ["1/0: n is 2, and was compiled for 1"]
     empty = replace(before, compilations=tuple(replace(each, status="empty") for each in before.compilations))
     assert "f (prog.py): compiled before, no graph now" in titles(before, empty)
-    kernels = tuple(Kernel("k", f"cpp_{at}", "1/0", False, extern=True) for at in range(9))
+    kernels = tuple(ModuleKernel("k", f"cpp_{at}", "1/0", False, extern=True) for at in range(9))
     [title] = titles(before, replace(before, kernels=(*before.kernels, *kernels)))
     assert title == "f (prog.py): kernels new: cpp_0, cpp_1, cpp_2, cpp_3 and 5 more"

@@ -9,12 +9,12 @@ from typing import Any, Callable
 
 import pytest
 
-from depyf.report.analysis.launches import launch_of
+from depyf.base.stored_text import Text
+from depyf.report.analysis.kernels import launch_of
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.matching import Side
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.run import Artifact, Run
 from depyf.report.read.from_log import run_of_log
-from depyf.stored_text import Text
 from depyf.torch_trace.log_file import read_log
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
@@ -100,7 +100,7 @@ def test_code_of_a_log_on_the_cpu_has_launches() -> None:
     assert all({"threads", "loops"} <= set(each) for each in launches)
 
 
-def side(name: str, run: Run, **launch: str) -> Side:
+def side(name: str, run: Run, **launch: str) -> ComparedRun:
     kernels = tuple(
         replace(each, launch={**each.launch, **launch}) if "poi" in each.name else each for each in run.kernels
     )
@@ -108,7 +108,7 @@ def side(name: str, run: Run, **launch: str) -> Side:
     def text_of(artifact: Artifact) -> Any:
         return artifact.content if isinstance(artifact.text, (str, Text)) or artifact.text else None
 
-    return Side(name, replace(run, kernels=kernels), text_of)
+    return ComparedRun(name, replace(run, kernels=kernels), text_of)
 
 
 def test_another_launch_is_a_difference_with_both_values(triton: Run) -> None:
@@ -160,13 +160,13 @@ def test_a_kernel_of_a_dump_gets_what_was_chosen() -> None:
 
     from depyf.dynamo.capture.launches import note_module, with_chosen_launches
     from depyf.dynamo.capture.records import KernelFile
-    from depyf.report.model.run import Kernel
+    from depyf.report.model.run import ModuleKernel
 
     module = ModuleType("generated")
     config = SimpleNamespace(kwargs={"XBLOCK": 64}, num_warps=2, num_stages=1)
     vars(module)["triton_poi_0"] = SimpleNamespace(launchers=[SimpleNamespace(config=config)])
     note_module("/dump/kernel_0.py", module)
     record = KernelFile("0/0", "f", 0, "/dump/kernel_0.py", "/cache/c.py", "")
-    kernels = (Kernel("kernel_0.py", "triton_poi_0", "0/0", False, launch={"grid_type": "Grid1D"}),)
+    kernels = (ModuleKernel("kernel_0.py", "triton_poi_0", "0/0", False, launch={"grid_type": "Grid1D"}),)
     run = with_chosen_launches(Run(kernels=kernels), [record])
     assert run.kernels[0].launch == {"grid_type": "Grid1D", "XBLOCK": "64", "num_warps": "2", "num_stages": "1"}

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Dict, List, Sequence, Tuple
 
 from depyf.report.diff import ranks as diff_ranks
-from depyf.report.diff.matching import Side
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.diff.rank_groups import Difference
 from depyf.report.diff.rank_summary import summary_of
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import (
     Artifact,
     Compilation,
-    FailedGuard,
+    FailedEntryGuard,
     Fallback,
     Function,
     GraphBreak,
     Recompile,
     Run,
-    Source,
+    SourceFile,
 )
 
 GRAPH = 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[{}]"):\n        return {}\n'
@@ -29,7 +29,7 @@ GRAPH = 'class GraphModule(torch.nn.Module):\n    def forward(self, x: "f32[{}]"
 def run(compiled: List[Tuple[str, int, str]]) -> Run:
     """A run with the functions f (0), g (1) and a resume function of f (2), and these: id, function, graph."""
     return Run(
-        sources=(Source("/a/prog.py"),),
+        sources=(SourceFile("/a/prog.py"),),
         functions=(
             Function("f", "f", 0, 1, 5),
             Function("g", "M.g", 0, 10, 15),
@@ -48,7 +48,7 @@ def run(compiled: List[Tuple[str, int, str]]) -> Run:
 SAME = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1"))])
 
 
-def differences(sides: Sequence[Side]) -> List[Difference]:
+def differences(sides: Sequence[ComparedRun]) -> List[Difference]:
     graph_of = {side.name: side.captured_graph for side in sides}
     paths = [source.path for source in sides[0].run.sources] if sides else []
     return diff_ranks.differences(
@@ -57,7 +57,7 @@ def differences(sides: Sequence[Side]) -> List[Difference]:
 
 
 def told(*runs: Run) -> Dict[str, Dict[str, str]]:
-    sides = [Side(f"rank {number}", each, lambda artifact: artifact.text) for number, each in enumerate(runs)]
+    sides = [ComparedRun(f"rank {number}", each, lambda artifact: artifact.text) for number, each in enumerate(runs)]
     found = differences(sides)
     assert json.loads(json.dumps(found)) == found
     return {each["title"]: each["ranks"] for each in found}
@@ -86,7 +86,7 @@ def test_another_order_is_told() -> None:
 
 def test_a_recompilation_on_one_rank_is_told_with_its_reason() -> None:
     more = run([("0/0", 0, GRAPH.format(4, "x")), ("1/0", 1, GRAPH.format(4, "x + 1")), ("0/1", 0, "")])
-    more = replace(more, recompiles=(Recompile("0/1", 0, (FailedGuard("0/0", "x == 1", "x was 1, is 2"),)),))
+    more = replace(more, recompiles=(Recompile("0/1", 0, (FailedEntryGuard("0/0", "x == 1", "x was 1, is 2"),)),))
     assert told(SAME, more, SAME) == {
         "f was recompiled on rank 1 only": {"rank 0": "0/0", "rank 1": "0/0\n0/1: x was 1, is 2", "rank 2": "0/0"}
     }
@@ -106,10 +106,10 @@ def test_a_graph_break_is_told_and_not_its_resume_function_again() -> None:
 
 def test_the_place_is_one_in_the_sources_of_the_first_rank() -> None:
     broken = replace(SAME, breaks=(GraphBreak("0/0", (0, 3), "print"),))
-    sides = [Side("a", SAME, lambda _: None), Side("b", broken, lambda _: None)]
+    sides = [ComparedRun("a", SAME, lambda _: None), ComparedRun("b", broken, lambda _: None)]
     assert [each["place"] for each in differences(sides)] == [[0, 3]]
-    elsewhere = replace(broken, sources=(Source("/b/prog.py"),))
-    assert differences([sides[0], Side("b", elsewhere, lambda _: None)])[0]["place"] is None
+    elsewhere = replace(broken, sources=(SourceFile("/b/prog.py"),))
+    assert differences([sides[0], ComparedRun("b", elsewhere, lambda _: None)])[0]["place"] is None
 
 
 def test_other_graphs_and_other_shapes_are_told_apart() -> None:
@@ -141,7 +141,7 @@ def test_a_slow_rank_is_told() -> None:
 def test_of_three_ranks_the_one_with_another_graph_is_named() -> None:
     other = run([("0/0", 0, GRAPH.format(4, "-x")), ("1/0", 1, GRAPH.format(4, "x + 1"))])
     sides = [
-        Side(f"rank {number}", each, lambda artifact: artifact.content)
+        ComparedRun(f"rank {number}", each, lambda artifact: artifact.content)
         for number, each in enumerate((SAME, other, SAME))
     ]
     assert [each["title"] for each in differences(sides)] == ["f gave another graph on rank 1 only"]

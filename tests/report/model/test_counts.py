@@ -14,20 +14,20 @@ import pytest
 from sample_runs import sample_run
 
 from depyf.report.diff.comparison import compare
-from depyf.report.diff.matching import Side
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.counts import RAISED, counts_by_function, counts_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import from_json, to_json
 from depyf.report.model.run import (
     Compilation,
-    FailedGuard,
+    FailedEntryGuard,
     Fallback,
     Function,
     GraphBreak,
-    Kernel,
+    ModuleKernel,
     Recompile,
     Run,
-    Source,
+    SourceFile,
 )
 from depyf.report.read.reading import load
 from depyf.report.render.inline import summary_html
@@ -79,7 +79,7 @@ NAMES = {
 def test_a_number_is_the_same_wherever_it_stands(name: str) -> None:
     run = sample_run()[0] if name == "sample" else recorded(name)
     counts = asdict(counts_of(run))
-    side = Side("a", run, lambda _: None)
+    side = ComparedRun("a", run, lambda _: None)
     in_diff = {name: one for name, (one, _) in compare(side, side).counts.items()}
     page: Any = data_of(render_page(run, lambda _: None))
     for title, field in NAMES.items():
@@ -100,7 +100,7 @@ def test_totals_of_an_older_manifest_are_counted_anew() -> None:
     assert shown_in_index(read)["graphs"] == counts_of(run).graphs != 99
 
 
-GUARD = FailedGuard("0/0", "n == 1", "n is 2")
+GUARD = FailedEntryGuard("0/0", "n == 1", "n is 2")
 FUNCTIONS = (
     Function("f", "Net.f", 0, 1, 9),
     Function("torch_dynamo_resume_in_f_at_4", "Net.torch_dynamo_resume_in_f_at_4", 0, 4, 9, 0, 4),
@@ -111,7 +111,7 @@ FUNCTIONS = (
 def run_of(*statuses: str, **more: Any) -> Run:
     """A run whose compilations are of ``f``, its resume function and ``g`` in turn."""
     compilations = tuple(Compilation(f"{at}/0", at % 3, status=status) for at, status in enumerate(statuses))
-    return Run(sources=(Source("/m.py"),), functions=FUNCTIONS, compilations=compilations, **more)
+    return Run(sources=(SourceFile("/m.py"),), functions=FUNCTIONS, compilations=compilations, **more)
 
 
 def test_a_function_without_a_graph_is_not_compiled() -> None:
@@ -131,7 +131,10 @@ def test_a_graph_break_is_one_however_many_compilations_meet_it() -> None:
 
 
 def test_calls_of_libraries_are_no_kernels() -> None:
-    kernels = (Kernel("a", "triton_0", "0/0", False), Kernel("a", "extern_kernels.mm", "0/0", False, extern=True))
+    kernels = (
+        ModuleKernel("a", "triton_0", "0/0", False),
+        ModuleKernel("a", "extern_kernels.mm", "0/0", False, extern=True),
+    )
     assert "kernels                 1, 1 library call" in summary_lines(run_of("compiled", kernels=kernels))
 
 
@@ -190,7 +193,7 @@ def test_a_result_has_the_same_words_in_the_index_as_on_the_page() -> None:
 
 def test_frames_of_libraries_come_last_where_no_graph_was_compiled() -> None:
     run = run_of("empty")
-    library = Source("/env/lib/python3.11/site-packages/typing_extensions.py", "", library=True)
+    library = SourceFile("/env/lib/python3.11/site-packages/typing_extensions.py", "", library=True)
     functions = (*run.functions, Function("g", "g", len(run.sources), 1, 2))
     skipped = Fallback(len(run.functions), None, "skipped", "no tensor-related objects found in frame")
     run = replace(run, sources=(*run.sources, library), functions=functions, fallbacks=(skipped,))

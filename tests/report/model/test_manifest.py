@@ -14,15 +14,15 @@ from depyf.report.model.run import (
     Artifact,
     Call,
     Compilation,
-    FailedGuard,
+    EntryGuard,
+    FailedEntryGuard,
     Function,
-    Guard,
-    Kernel,
     Link,
+    ModuleKernel,
     Phase,
     Recompile,
     Run,
-    Source,
+    SourceFile,
 )
 
 
@@ -32,21 +32,21 @@ def a_run() -> Run:
         rank=0,
         started=1.5,
         command=("a.py", "é"),
-        sources=(Source("a.py", "x = 1\n"), Source("lib.py", None, library=True)),
+        sources=(SourceFile("a.py", "x = 1\n"), SourceFile("lib.py", None, library=True)),
         functions=(Function("f", "M.f", 0, 1, 9), Function("r", "r", 0, 1, 9, resumes=0, resumes_at=4)),
         compilations=(
             Compilation(
                 "0/0",
                 0,
                 calls=(Call(graph="__compiled_fn_1", line=3), Call(function=1, line=4)),
-                guards=(Guard("TENSOR_MATCH", "check_tensor(x)", "L['x']", (0, 3)),),
+                guards=(EntryGuard("TENSOR_MATCH", "check_tensor(x)", "L['x']", (0, 3)),),
                 cache={"fx": "hit"},
                 metrics={"co_name": "f", "guard_latency_us": 3},
             ),
         ),
         artifacts=(Artifact("g", "graph", "t", "0/0", links=(Link(3, 4, ((0, 1), (0, 2)), ("sin",)),), runs=False),),
-        kernels=(Kernel("k", "cpp_fused_0", "0/0", True, places=((0, 1),)),),
-        recompiles=(Recompile("0/1", 0, (FailedGuard("0/0", "L['n'] == 3", "n was 3", "3", "4", (0, 2)),)),),
+        kernels=(ModuleKernel("k", "cpp_fused_0", "0/0", True, places=((0, 1),)),),
+        recompiles=(Recompile("0/1", 0, (FailedEntryGuard("0/0", "L['n'] == 3", "n was 3", "3", "4", (0, 2)),)),),
         phases=(Phase("0/0", "dynamo", 0.0, 1.0), Phase("0/0", "inner", 0.1, 0.5, parent=0)),
         totals={"compile": 1.0},
     )
@@ -60,17 +60,17 @@ def test_nothing_is_lost_on_the_way() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        Guard("TENSOR_MATCH", 'x["é"]\n\u2028\x7f', "L['x']", (0, 3)),
-        Guard("", ""),
-        Guard("A", "b", place=(0, 0)),
+        EntryGuard("TENSOR_MATCH", 'x["é"]\n\u2028\x7f', "L['x']", (0, 3)),
+        EntryGuard("", ""),
+        EntryGuard("A", "b", place=(0, 0)),
         Link(1, 2, ((0, 1), (3, 4)), ("a", 'b"')),
         Link(1, 1, ()),
         Link(0, 0, ((0, 1),), ()),
     ],
 )
-def test_guards_and_links_are_written_as_every_other_part(part: Union[Guard, Link]) -> None:
+def test_guards_and_links_are_written_as_every_other_part(part: Union[EntryGuard, Link]) -> None:
     run = Run(
-        compilations=(Compilation("0/0", 0, guards=(part,)),) if isinstance(part, Guard) else (),
+        compilations=(Compilation("0/0", 0, guards=(part,)),) if isinstance(part, EntryGuard) else (),
         artifacts=(Artifact("g", "graph", "t", links=(part, part)),) if isinstance(part, Link) else (),
     )
     assert json_text(part) in to_json(run)
@@ -78,7 +78,9 @@ def test_guards_and_links_are_written_as_every_other_part(part: Union[Guard, Lin
 
 def test_a_guard_with_other_values_than_it_should_have_is_written() -> None:
     odd: Any = 5
-    run = Run(compilations=(Compilation("0/0", 0, guards=(Guard("A", odd, odd, (0,)), Guard("B", "", "", odd))),))  # type: ignore[arg-type]
+    run = Run(
+        compilations=(Compilation("0/0", 0, guards=(EntryGuard("A", odd, odd, (0,)), EntryGuard("B", "", "", odd))),)
+    )  # type: ignore[arg-type]
     (written,) = json.loads(to_json(run))["compilations"]
     assert written["guards"] == [
         {"kind": "A", "text": 5, "source": 5, "place": [0]},
@@ -132,7 +134,7 @@ def test_a_time_that_is_no_number_is_not_known(number: str) -> None:
 
 
 F = Function("f", "f", 0, 1, 9)
-BASE = Run(sources=(Source("a.py"),), functions=(F,))
+BASE = Run(sources=(SourceFile("a.py"),), functions=(F,))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +143,18 @@ BASE = Run(sources=(Source("a.py"),), functions=(F,))
         (replace(BASE, compilations=(Compilation("0/0", 1),)), "there is no function 1"),
         (replace(BASE, compilations=(Compilation("0/0", -1),)), "there is no function -1"),
         (replace(BASE, compilations=(Compilation("0/0", 0, calls=(Call(function=7),)),)), "there is no function 7"),
-        (replace(BASE, compilations=(Compilation("0/0", 0, guards=(Guard("K", "t", "", (2, 1)),)),)), "no source 2"),
-        (replace(BASE, recompiles=(Recompile("0/1", 3, (FailedGuard("0/0", "t", "w"),)),)), "there is no function 3"),
+        (
+            replace(BASE, compilations=(Compilation("0/0", 0, guards=(EntryGuard("K", "t", "", (2, 1)),)),)),
+            "no source 2",
+        ),
+        (
+            replace(BASE, recompiles=(Recompile("0/1", 3, (FailedEntryGuard("0/0", "t", "w"),)),)),
+            "there is no function 3",
+        ),
         (replace(BASE, recompiles=(Recompile("0/1", 0, ()),)), "no guard failed for the recompilation 0/1"),
         (replace(BASE, functions=(replace(F, source=1),)), "there is no source 1"),
         (replace(BASE, functions=(replace(F, resumes=1), replace(F, resumes=0))), "in a circle"),
-        (replace(BASE, kernels=(Kernel("k", "n", None, None, places=((1, 1),)),)), "there is no source 1"),
+        (replace(BASE, kernels=(ModuleKernel("k", "n", None, None, places=((1, 1),)),)), "there is no source 1"),
         (replace(BASE, artifacts=(Artifact("g", "graph", "t", links=(Link(1, 1, ((1, 1),)),)),)), "no source 1"),
         (replace(BASE, phases=(Phase(None, "n", 0.0, 1.0, parent=1),)), "there is no phase 1"),
     ],

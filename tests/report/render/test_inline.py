@@ -12,8 +12,7 @@ from sample_runs import hostile_run, sample_run
 
 from depyf.report.model.headline import ORDER_OF_FINDINGS
 from depyf.report.model.run import Run
-from depyf.report.render.inline import summary_html
-from depyf.report.render.marks import marks_of
+from depyf.report.render.inline import marks_of, summary_html
 
 
 class Tags(HTMLParser):

@@ -9,7 +9,7 @@ from typing import Any
 from browser import opened
 from run_builder import RunBuilder
 
-from depyf.report.model.run import Function, Link, Source
+from depyf.report.model.run import Function, Link, SourceFile
 from depyf.report.render.page import render_page
 
 TRANSFORMED = """\
@@ -29,7 +29,7 @@ def __transformed_code_0_for_f(x):
 
 
 def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "y = f(x)")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "y = f(x)")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
     transformed = next(each.id for each in b.artifacts if each.kind == "transformed")
@@ -55,7 +55,7 @@ def parameters_page(tmp_path: Path, layers: int = 2, own_input: bool = False) ->
     """The page of a graph that names an input, and the parameters of ``layers`` layers, before it computes.
 
     Line 2 of the source is in its operation (and with ``own_input`` in the input), line 1 in parameters alone."""
-    b = RunBuilder(sources=[Source("/m.py", "w = self.layers[0].weight\ny = w @ x")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "w = self.layers[0].weight\ny = w @ x")])
     b.functions.append(Function("f", "f", 0, 1, 2))
     b.compilation("0/0", 0, [("mm", "mm(l_x_)", ((0, 2),))])
     graph = next(each for each in b.artifacts if each.stage == "Captured_Graph")
@@ -139,7 +139,7 @@ def test_folded_lines_take_no_room_before_they_are_drawn(chromium: Any, tmp_path
 
 
 def test_more_stages_than_have_room_show_half_of_a_row(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "y = f(x)")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "y = f(x)")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
     graph = next(each for each in b.artifacts if each.stage == "Captured_Graph")

@@ -16,7 +16,7 @@ from transformer_run import transformer_run
 
 from depyf.report.model.counts import RAISED
 from depyf.report.model.manifest import from_json, json_parts
-from depyf.report.model.run import Artifact, Compilation, Function, Run, Source
+from depyf.report.model.run import Artifact, Compilation, Function, Run, SourceFile
 from depyf.report.render.page import render_page, render_pages
 
 KERNELS = "__compiled_fn_1.kernel_0.py"
@@ -491,7 +491,12 @@ def test_a_comparison_opens_with_its_table(chromium: Any, pages: Dict[str, Path]
 @pytest.mark.parametrize("width", [400, 1280, 1920])
 def test_nothing_is_wider_than_the_window(chromium: Any, pages: Dict[str, Path], which: str, width: int) -> None:
     with opened(chromium, pages[which], width=width) as page:
-        for address in [*VIEWS, "source/f0/20", "flow/f0", "stages/__compiled_fn_1.Forward_graph.0.py/L9"]:
+        for address in [
+            *VIEWS,
+            "source/f0/20",
+            "flow/f0",
+            "stages/__compiled_fn_1.Forward_graph.0.py/L9",
+        ]:
             page.evaluate(f"location.hash = '#{address}'")
             page.wait_for_timeout(60)
             assert overflow(page) == 0, address
@@ -572,7 +577,14 @@ def test_every_text_of_a_manifest_may_be_hostile(chromium: Any, tmp_path: Path) 
 def test_addresses_that_lead_nowhere_do_no_harm(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#source/f99/100000?stage=none&rank=7") as page:
         assert page.locator(".view-source:not([hidden])").count() == 1
-        for address in ["stages/none/L5", "flow/f99", "flow/%", "nothing", "source/x/y", "stages//L999999"]:
+        for address in [
+            "stages/none/L5",
+            "flow/f99",
+            "flow/%",
+            "nothing",
+            "source/x/y",
+            "stages//L999999",
+        ]:
             page.evaluate(f"location.hash = '#{address}'")
             page.wait_for_timeout(50)
             assert page.locator(".view:not([hidden])").count() == 1
@@ -599,7 +611,7 @@ def test_what_nobody_has_counted_is_not_shown_as_nothing(chromium: Any, tmp_path
     """A dump of a process that was killed before it wrote a manifest."""
     run = Run(
         origin="files",
-        sources=(Source("/a.py", "def f(x): ..."),),
+        sources=(SourceFile("/a.py", "def f(x): ..."),),
         functions=(Function("f", "f", 0, 1, 1),),
         compilations=(Compilation("0/0", 0, graph="__compiled_fn_1"),),
     )

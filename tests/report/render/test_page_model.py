@@ -1,4 +1,4 @@
-"""The page fills in what a manifest leaves out: the defaults of ``model.js`` are those of ``report/model/run.py``."""
+"""The page fills in the default values that a manifest omits; they come from the dataclasses of ``report/model``."""
 
 from __future__ import annotations
 
@@ -7,77 +7,73 @@ import json
 import re
 import shutil
 import subprocess
+import typing
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Iterator, Tuple
 
 import pytest
 
 import depyf
 from depyf.report.model import run
-from depyf.report.model.graph_pass import Pass
+from depyf.report.model.manifest import defaults_of_lists, json_text
 from depyf.report.render.colours import colours_of_graphs
 
 SCRIPT = Path(depyf.__file__).parent / "report" / "render" / "web" / "script" / "model.js"
 
-CLASSES = {
-    "artifacts": run.Artifact,
-    "breaks": run.GraphBreak,
-    "cache_lookups": run.CacheLookup,
-    "compilations": run.Compilation,
-    "cudagraph_rerecords": run.CudaGraphRerecord,
-    "cudagraph_skips": run.CudaGraphSkip,
-    "fallbacks": run.Fallback,
-    "findings": run.Finding,
-    "functions": run.Function,
-    "kernels": run.Kernel,
-    "passes": Pass,
-    "phases": run.Phase,
-    "shapes": run.ShapeEvent,
-    "recompiles": run.Recompile,
-    "sources": run.Source,
-    "GUARD": run.Guard,
-    "FAILED": run.FailedGuard,
-}
 
-NOT_READ = {("artifacts", "links")}
-"""Links are not in the manifest of a page: they are packed beside it."""
+def parts_of(cls: Any, path: str = "") -> Iterator[Tuple[str, Any]]:
+    """Yield each list of parts below a class of the model, by its path, with the class of the parts."""
+    for name, kind in typing.get_type_hints(cls).items():
+        item, *rest = typing.get_args(kind) or (None,)
+        if rest == [Ellipsis] and dataclasses.is_dataclass(item):
+            yield path + name, item
+            yield from parts_of(item, f"{path}{name}.")
 
 
-def objects_in(text: str) -> Dict[str, Dict[str, Any]]:
-    """The defaults by the names of the lists, and of the constants with those of what is inside of them."""
-    found: Dict[str, Dict[str, Any]] = {}
-    for name, body in re.findall(r"^const ([A-Z]+) = (\{.*?\});", text, re.MULTILINE | re.DOTALL):
-        quoted = re.sub(r"(?<=[{,\s])(\w+):", r'"\1":', body)
-        value = json.loads(re.sub(r",(\s*\})", r"\1", quoted))
-        found.update(value if name == "DEFAULTS" else {name: value})
-    return found
+PARTS = dict(parts_of(run.Run))
 
 
-def defaults_of(cls: Any) -> Dict[str, Any]:
-    values: Dict[str, Any] = {}
-    for field in dataclasses.fields(cls):
-        if field.default is not dataclasses.MISSING:
-            values[field.name] = list(field.default) if isinstance(field.default, tuple) else field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            values[field.name] = field.default_factory()
-    return values
-
-
-def test_these_are_all_lists_of_a_run() -> None:
+def test_the_lists_are_those_of_the_model() -> None:
+    assert set(defaults_of_lists()) == set(PARTS)
+    assert {"compilations.guards", "recompiles.failed", "artifacts.modules"} < set(PARTS)
     lists = {field.name for field in dataclasses.fields(run.Run) if "Tuple[" in str(field.type)}
-    assert set(objects_in(SCRIPT.read_text(encoding="utf-8"))) == set(CLASSES)
-    assert lists - {"command", "notes", "failures", "cache_settings"} == {name for name in CLASSES if name.islower()}
+    assert lists - {"command", "notes", "failures", "cache_settings"} == {name for name in PARTS if "." not in name}
 
 
-@pytest.mark.parametrize("name", list(CLASSES))
-def test_the_page_has_the_defaults_of_the_model(name: str) -> None:
-    theirs = objects_in(SCRIPT.read_text(encoding="utf-8"))[name]
-    ours = {field: value for field, value in defaults_of(CLASSES[name]).items() if (name, field) not in NOT_READ}
-    assert {field: theirs.get(field, "missing") for field in ours} == ours
-    fields = {field.name for field in dataclasses.fields(CLASSES[name])}
-    assert set(theirs) <= fields
-    # What has no default in the model is left out where it is None, or empty.
-    assert all(not value for field, value in theirs.items() if field not in ours)
+def test_one_part_alone_is_in_no_list() -> None:
+    """Its defaults are not filled in: the page has memory in words of its own (``memory_words.for_page``)."""
+    kinds = {(path, each.name): str(each.type) for path, cls in PARTS.items() for each in dataclasses.fields(cls)}
+    models = {cls.__name__ for cls in vars(run).values() if dataclasses.is_dataclass(cls)}
+    inside = {at for at, kind in kinds.items() if "Tuple" not in kind and set(re.findall(r"\w+", kind)) & models}
+    assert inside == {("artifacts", "memory")}
+
+
+def bare(path: str) -> Any:
+    """Return a part of this list that has its default values, and no other."""
+    fields = dataclasses.fields(PARTS[path])
+    return PARTS[path](**{each.name: None for each in fields if each.name not in defaults_of_lists()[path]})
+
+
+@pytest.mark.parametrize("path", list(PARTS))
+def test_the_page_has_the_defaults_that_the_manifest_omits(path: str) -> None:
+    whole = json.dumps(dataclasses.asdict(bare(path)))
+    assert {**json.loads(json.dumps(defaults_of_lists()[path])), **json.loads(json_text(bare(path)))} == json.loads(
+        whole
+    )
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_fills_in_the_defaults_of_lists_in_lists() -> None:
+    recompile = run.Recompile("0/1", 3, (run.FailedEntryGuard("0/0", "n == 1", "n is 2"), bare("recompiles.failed")))
+    filled = re.search(r"^function filled.*?^}", SCRIPT.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert filled is not None
+    program = (
+        f"{filled.group()}\nconst defaults = {json.dumps(defaults_of_lists())};\n"
+        f'console.log(JSON.stringify(filled([{json_text(recompile)}], "recompiles", defaults)));'
+    )
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == json.loads(json.dumps([dataclasses.asdict(recompile)]))
 
 
 def test_graphs_have_one_palette() -> None:

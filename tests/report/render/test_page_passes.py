@@ -8,8 +8,7 @@ from typing import Any
 
 from browser import opened, unfold
 
-from depyf.report.model.graph_pass import Pass
-from depyf.report.model.run import Artifact, Compilation, Function, Run, Source
+from depyf.report.model.run import Artifact, Compilation, Function, Pass, Run, SourceFile
 from depyf.report.render.page import render_page
 
 TEXT = "# Passes\n\n```diff\n--- before\n+++ after\n-a = sin(x)</script><b>\n+a = tanh(x)\n b = a\n```\n"
@@ -17,7 +16,7 @@ TEXT = "# Passes\n\n```diff\n--- before\n+++ after\n-a = sin(x)</script><b>\n+a 
 
 def run(*passes: Pass) -> Run:
     return Run(
-        sources=(Source("/a.py", "def f(x): ...\n"),),
+        sources=(SourceFile("/a.py", "def f(x): ...\n"),),
         functions=(Function("f", "f", 0, 1, 1),),
         compilations=(Compilation("0/0", 0, passes_ran=58),),
         artifacts=(Artifact("p.md", "passes", "passes over __compiled_fn_1", "0/0", text=TEXT, language="text"),),

@@ -14,18 +14,18 @@ from run_builder import RunBuilder
 from sample_runs import sample_run
 
 from depyf.report.model.headline import ORDER_OF_FINDINGS
-from depyf.report.model.module_part import ModulePart
 from depyf.report.model.run import (
-    FailedGuard,
+    FailedEntryGuard,
     Finding,
     Function,
     GraphBreak,
-    Kernel,
+    ModuleKernel,
+    ModulePart,
     Place,
     Recompile,
     Run,
     ShapeEvent,
-    Source,
+    SourceFile,
 )
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
@@ -36,7 +36,7 @@ LIBRARY = "/site-packages/torch/nn/modules/module.py"
 
 
 def compiled(**changes: Any) -> Run:
-    b = RunBuilder(sources=[Source("/m.py", TEXT), Source(LIBRARY, "x\n" * 20, library=True)])
+    b = RunBuilder(sources=[SourceFile("/m.py", TEXT), SourceFile(LIBRARY, "x\n" * 20, library=True)])
     b.functions.append(Function("f", "f", 0, 1, 10))
     b.compilation("0/0", 0, [("add", "add(x)", ((0, 2),))])
     run, _ = b.run()
@@ -123,7 +123,7 @@ def test_a_check_that_failed_for_many_entries_is_said_once(chromium: Any, tmp_pa
 def test_the_remark_of_a_line_says_how_a_value_changed(chromium: Any, tmp_path: Path) -> None:
     def again(number: int) -> Recompile:
         said = f"n is {number}, and was compiled for {number - 1}"
-        failed = FailedGuard("0/0", f"n == {number - 1}", said, str(number - 1), str(number), checked="n")
+        failed = FailedEntryGuard("0/0", f"n == {number - 1}", said, str(number - 1), str(number), checked="n")
         return Recompile(f"0/{number}", 0, (failed,), place=(0, 3))
 
     with opened(chromium, written(tmp_path, compiled(recompiles=(again(1), again(2)))), "#source/f0/3") as page:
@@ -137,7 +137,7 @@ def test_calls_of_one_library_function_are_one_link_of_an_operation(chromium: An
     graph = next(each for each in run.artifacts if each.stage == "Captured_Graph")
     modules = (ModulePart("self.up", "Linear", None, ("add",)),)
     calls = tuple(
-        Kernel(graph.id, "extern_kernels.mm", "0/0", False, extern=True, calls=(at,), nodes=("add",))
+        ModuleKernel(graph.id, "extern_kernels.mm", "0/0", False, extern=True, calls=(at,), nodes=("add",))
         for at in range(1, 13)
     )
     artifacts = tuple(replace(each, modules=modules) if each is graph else each for each in run.artifacts)
@@ -234,7 +234,7 @@ def test_shapes_of_no_compilation_are_shown(chromium: Any, tmp_path: Path) -> No
 
 
 def test_a_list_that_lost_its_emptiness_is_said_to_be_not_empty(chromium: Any, tmp_path: Path) -> None:
-    failed = FailedGuard("0/0", "not L['a']", "a is not empty", "empty", None, checked="length of a")
+    failed = FailedEntryGuard("0/0", "not L['a']", "a is not empty", "empty", None, checked="length of a")
     run = compiled(recompiles=(Recompile("0/1", 0, (failed,)),))
     with opened(chromium, written(tmp_path, run), "#recompiles") as page:
         assert page.inner_text(".view-recompiles .change") == "empty → not empty"
@@ -300,7 +300,9 @@ def test_equal_layers_and_operations_between_them_are_one_line_each(chromium: An
 
 
 def test_source_begins_with_the_model_where_a_library_calls_it(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source(LIBRARY, "x\n" * 20, library=True), Source("/lib/model.py", TEXT, library=True)])
+    b = RunBuilder(
+        sources=[SourceFile(LIBRARY, "x\n" * 20, library=True), SourceFile("/lib/model.py", TEXT, library=True)]
+    )
     b.functions.append(Function("wrapper", "Model.forward", 0, 1, 20))
     b.compilation("0/0", 0, [(f"add_{at}", "add(x)", ((0, 7), (1, at))) for at in range(2, 8)])
     with opened(chromium, written(tmp_path, b.run()[0]), "#source") as page:

@@ -14,8 +14,19 @@ from large_runs import many_functions, stormy
 from run_builder import RunBuilder
 from sample_runs import sample_run
 
-from depyf.report.model.module_part import ModulePart
-from depyf.report.model.run import FailedGuard, Function, GraphBreak, Guard, Kernel, Link, Phase, Recompile, Run, Source
+from depyf.report.model.run import (
+    EntryGuard,
+    FailedEntryGuard,
+    Function,
+    GraphBreak,
+    Link,
+    ModuleKernel,
+    ModulePart,
+    Phase,
+    Recompile,
+    Run,
+    SourceFile,
+)
 from depyf.report.render.page import render_page
 
 MODEL = """\
@@ -45,7 +56,7 @@ def unseen(x):
 
 def model_run() -> Any:
     """``Block.forward`` calls two functions that it traces into; ``other`` is compiled on its own."""
-    b = RunBuilder(sources=[Source("/m.py", MODEL)])
+    b = RunBuilder(sources=[SourceFile("/m.py", MODEL)])
     b.functions += [Function("forward", "Block.forward", 0, 2, 5), Function("other", "other", 0, 16, 17)]
     first, second = (0, 4), (0, 5)
     ops = [("sub", "sub(x)", (first, (0, 9))), ("mm", "mm(sub)", (second, (0, 13)))]
@@ -97,7 +108,7 @@ def test_a_chosen_line_leads_to_the_function_that_it_belongs_to(chromium: Any, m
 
 def broken_run(breaks: int) -> Any:
     """A function with ``breaks`` resume functions, each of which has two cache entries."""
-    b = RunBuilder(sources=[Source("/m.py", "\n".join(f"x{line} = f(x)" for line in range(1, 60)))])
+    b = RunBuilder(sources=[SourceFile("/m.py", "\n".join(f"x{line} = f(x)" for line in range(1, 60)))])
     b.functions.append(Function("f", "f", 0, 1, 59))
     b.functions += [Function(f"resume_{n}", "f", 0, n, 59, 0, n) for n in range(2, breaks + 2)]
     for function in range(breaks + 1):
@@ -155,7 +166,7 @@ def test_calls_are_those_of_recorded_stacks(chromium: Any, model: Path) -> None:
 
 def test_calls_stand_in_the_order_of_the_program(chromium: Any, tmp_path: Path) -> None:
     """The first text of a graph has few whole stacks: of calls that one way only leads to."""
-    b = RunBuilder(sources=[Source("/m.py", MODEL)])
+    b = RunBuilder(sources=[SourceFile("/m.py", MODEL)])
     b.functions += [Function("forward", "Block.forward", 0, 2, 5)]
     b.compilation("0/0", 0, [(name, f"{name}(x)", ((0, 4), (0, line))) for name, line in (("sub", 9), ("mm", 13))])
     run, text_of = b.run()
@@ -193,14 +204,16 @@ def test_a_file_without_breaks_is_not_said_to_have_some(chromium: Any, model: Pa
 
 def library_run() -> Any:
     """A function whose line is in one kernel and two calls of libraries, and a wrapper of a library around it."""
-    b = RunBuilder(sources=[Source("/lib/wrap.py", "def inner():\n    pass\n", True), Source("/m.py", "x = f(x)")])
+    b = RunBuilder(
+        sources=[SourceFile("/lib/wrap.py", "def inner():\n    pass\n", True), SourceFile("/m.py", "x = f(x)")]
+    )
     b.functions += [Function("inner", "inner", 0, 1, 2), Function("f", "f", 1, 1, 1)]
     b.compilation("0/0", 0, [])
     b.compilation("1/0", 1, [("mm", "mm(x)", ((1, 1),))])
     module = next(each.id for each in b.artifacts if each.kind == "kernels" and each.compile_id == "1/0")
-    b.kernels[:] = [Kernel(module, f"k{at}", "1/0", False, extern=at > 0, places=((1, 1),)) for at in range(3)]
-    b.compilations[0] = replace(b.compilations[0], status="empty", guards=(Guard("TYPE_MATCH", "t"),))
-    b.compilations[1] = replace(b.compilations[1], guards=(Guard("TYPE_MATCH", "t"),))
+    b.kernels[:] = [ModuleKernel(module, f"k{at}", "1/0", False, extern=at > 0, places=((1, 1),)) for at in range(3)]
+    b.compilations[0] = replace(b.compilations[0], status="empty", guards=(EntryGuard("TYPE_MATCH", "t"),))
+    b.compilations[1] = replace(b.compilations[1], guards=(EntryGuard("TYPE_MATCH", "t"),))
     return b.run()
 
 
@@ -258,7 +271,7 @@ def test_names_of_views_are_whole_and_on_one_line(chromium: Any, pages: Dict[str
 
 
 def test_panes_show_the_graph_of_the_chosen_line_where_it_has_no_kernels(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "x = f(x)\ny = g(x)\n")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "x = f(x)\ny = g(x)\n")])
     b.functions.append(Function("f", "f", 0, 1, 2))
     for entry, line in enumerate((1, 2)):
         b.compilation(f"0/{entry}", 0, [("sin", "sin(x)", ((0, line),))])
@@ -274,7 +287,7 @@ def test_panes_show_the_graph_of_the_chosen_line_where_it_has_no_kernels(chromiu
 
 
 def test_the_graph_of_a_stage_that_is_asked_for_is_in_front(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "x = f(x)\n")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "x = f(x)\n")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     for entry in range(2):
         b.compilation(f"0/{entry}", 0, [("sin", "sin(x)", ((0, 1),))])
@@ -326,7 +339,7 @@ def test_a_phase_is_not_called_what_phases_inside_of_it_do(chromium: Any, tmp_pa
 
 def test_a_file_that_was_traced_into_begins_with_what_is_in_a_graph(chromium: Any, tmp_path: Path) -> None:
     library = "\n".join(["# license"] * 300 + ["y = sin(x)"] + ["# more"] * 300)
-    b = RunBuilder(sources=[Source("/m.py", "x = f(x)"), Source("/lib.py", library)])
+    b = RunBuilder(sources=[SourceFile("/m.py", "x = f(x)"), SourceFile("/lib.py", library)])
     b.functions.append(Function("f", "f", 0, 1, 1))
     b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1), (1, 301)))])
     path = tmp_path / "index.html"
@@ -366,7 +379,7 @@ def test_a_module_that_was_found_is_opened(chromium: Any, tmp_path: Path) -> Non
 def test_a_chosen_line_stays_in_sight_when_what_is_said_of_it_takes_room(
     chromium: Any, tmp_path: Path, line: int
 ) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "\n".join(f"x{number} = f(x)" for number in range(1, 60)))])
+    b = RunBuilder(sources=[SourceFile("/m.py", "\n".join(f"x{number} = f(x)" for number in range(1, 60)))])
     b.functions.append(Function("f", "f", 0, 1, 59))
     b.compilation("0/0", 0, [("sin", "sin(x)", ((0, line),))])
     run, text_of = b.run(breaks=(GraphBreak("0/0", (0, line), "print", "Because.\n" * 30),))
@@ -383,7 +396,7 @@ def test_a_chosen_line_stays_in_sight_when_what_is_said_of_it_takes_room(
 
 def test_the_line_of_a_guard_is_not_its_own_caller(chromium: Any, tmp_path: Path) -> None:
     run, text_of = model_run()
-    failed = FailedGuard("1/0", "t", "n is 2", place=(0, 5), stack=((0, 4), (0, 5), (0, 13)))
+    failed = FailedEntryGuard("1/0", "t", "n is 2", place=(0, 5), stack=((0, 4), (0, 5), (0, 13)))
     path = tmp_path / "index.html"
     path.write_text(render_page(replace(run, recompiles=(Recompile("1/0", 1, (failed,)),)), text_of), encoding="utf-8")
     with opened(chromium, path, "#recompiles") as page:
@@ -406,7 +419,7 @@ def test_copied_code_is_the_code(chromium: Any, model: Path) -> None:
 
 
 def test_parameters_have_short_names_that_copy_as_the_whole_ones(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "x = f(x)")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "x = f(x)")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     weight = "l_self_modules_layer_modules_0_modules_attn_parameters_weight_"
     other = "L_model_modules_layer_norm_buffers_running_mean_"
@@ -430,7 +443,7 @@ def test_parameters_have_short_names_that_copy_as_the_whole_ones(chromium: Any, 
 def test_inputs_of_aotautograd_have_the_names_of_parameters_and_are_found_by_them(
     chromium: Any, tmp_path: Path
 ) -> None:
-    b = RunBuilder(sources=[Source("/m.py", "x = f(x)")])
+    b = RunBuilder(sources=[SourceFile("/m.py", "x = f(x)")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     b.compilation("0/0", 0, [("mm", "mm(primals_1, primals_2, primals_3)", ((0, 1),))])
     weight = "L_self_modules_up_parameters_weight_"
@@ -506,7 +519,7 @@ def test_guards_are_shown_in_groups(chromium: Any, pages: Dict[str, Path]) -> No
 
 def test_all_guards_of_a_group_are_shown(chromium: Any, tmp_path: Path) -> None:
     run = model_run()[0]
-    guards = tuple(Guard("EQUALS_MATCH", f"L['n{at}'] == 1", f"L['n{at}']") for at in range(700))
+    guards = tuple(EntryGuard("EQUALS_MATCH", f"L['n{at}'] == 1", f"L['n{at}']") for at in range(700))
     path = tmp_path / "index.html"
     whole = replace(run, compilations=(replace(run.compilations[0], guards=guards),))
     path.write_text(render_page(whole, lambda artifact: None), encoding="utf-8")
@@ -523,8 +536,8 @@ def storm(count: int) -> Run:
 
 def test_many_rows_with_the_same_guard_first_are_one(chromium: Any, tmp_path: Path) -> None:
     """The guards of older entries that failed differ in each."""
-    first = FailedGuard("0/0", "n == 0", "n is 1", "0", "1", checked="n")
-    others = [FailedGuard("0/0", f"m{at} == 0", f"m{at} is 1", "0", "1", checked=f"m{at}") for at in range(20)]
+    first = FailedEntryGuard("0/0", "n == 0", "n is 1", "0", "1", checked="n")
+    others = [FailedEntryGuard("0/0", f"m{at} == 0", f"m{at} is 1", "0", "1", checked=f"m{at}") for at in range(20)]
     path = tmp_path / "index.html"
     for count, rows in ((12, 12), (13, 1)):
         run = replace(
@@ -545,10 +558,10 @@ def after_breaks(count: int) -> Run:
     """``count`` resume functions, each recompiled as the size of a variable of its own changed, and a caller."""
     run = storm(2)
     recompiles = [
-        replace(run.recompiles[0], failed=(FailedGuard("0/0", "", "", "2", "3", checked=checked),))
+        replace(run.recompiles[0], failed=(FailedEntryGuard("0/0", "", "", "2", "3", checked=checked),))
         for checked in ["n", *(f"size of h{number}" for number in range(count))]
     ]
-    two = (*recompiles[0].failed, FailedGuard("0/0", "", "", "a", "b", checked="mode"))
+    two = (*recompiles[0].failed, FailedEntryGuard("0/0", "", "", "a", "b", checked="mode"))
     return replace(run, recompiles=(*recompiles, replace(recompiles[0], failed=two)))
 
 
@@ -571,7 +584,7 @@ def test_recompiles_that_took_longest_come_first(chromium: Any, tmp_path: Path) 
     run = many_functions(2)[0]
     one, other = run.compilations
     again = (replace(one, compile_id="0/1", seconds=1.0), replace(other, compile_id="1/1", seconds=2.2))
-    failed = (FailedGuard("0/0", "n == 1", "n is 2", "1", "2"),)
+    failed = (FailedEntryGuard("0/0", "n == 1", "n is 2", "1", "2"),)
     run = replace(
         run,
         compilations=(*run.compilations, *again),
@@ -635,7 +648,7 @@ def test_what_is_beyond_a_text_is_said_and_harms_nothing(chromium: Any, tmp_path
     with opened(chromium, path, f"#stages/{kernels.id}/L9999") as page:
         assert "there is no line 9999: the text has 1 line" in page.inner_text(".heading")
     path.write_text(
-        render_page(replace(run, sources=(Source("/m.py\0", MODEL),)), lambda artifact: None), encoding="utf-8"
+        render_page(replace(run, sources=(SourceFile("/m.py\0", MODEL),)), lambda artifact: None), encoding="utf-8"
     )
     with opened(chromium, path, "#source/f0") as page:
         assert "is not there" in page.inner_text("#stage-code")

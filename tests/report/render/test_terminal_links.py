@@ -12,7 +12,7 @@ from typing import Tuple
 import pytest
 
 from depyf.cli import main
-from depyf.cli.progress_line import ProgressLine
+from depyf.cli.reporting import ProgressLine
 from depyf.report.read.reading import load
 from depyf.report.render.terminal_links import addresses_of_lines, with_links
 

@@ -1,13 +1,14 @@
-"""Where each compilation comes from: the line at which ``torch.compile`` was called, which PyTorch does not keep, and
-the calls that led to it, of which it leaves out the innermost.
+"""Find where each compilation comes from: the line that called ``torch.compile``, which PyTorch does not keep, and the
+stack of the call that is compiled, whose innermost frames PyTorch's ``dynamo_start`` leaves out.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from types import FrameType
-from typing import Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.frames import callers
@@ -17,7 +18,7 @@ from depyf.torch_trace.events import CALL_SITE, START, Event
 
 
 class CallSites:
-    """The lines of the calls of ``torch.compile`` that a session has seen, by PyTorch's object for each."""
+    """The lines of the calls of ``torch.compile`` that a session has seen, by the ``OptimizeContext`` of each call."""
 
     def __init__(self) -> None:
         self._lines: weakref.WeakKeyDictionary[object, Tuple[str, int]] = weakref.WeakKeyDictionary()
@@ -29,6 +30,9 @@ class CallSites:
             return None
         original = cls.__init__
 
+        # Each ``torch.compile`` makes an ``OptimizeContext``: at once if it is given the function, and as a decorator
+        # with arguments (``@torch.compile(dynamic=True)``) when it gets the function. PyTorch keeps neither the line
+        # nor the frame.
         def __init__(context: object, *args: object, **kwargs: object) -> None:  # noqa: N807 - it replaces one
             original(context, *args, **kwargs)
             self._note(context, sys._getframe(1))
@@ -39,28 +43,33 @@ class CallSites:
 
     @safely("noting where torch.compile was called")
     def _note(self, context: object, caller: Optional[FrameType]) -> None:
-        while caller is not None and _is_not_the_programs(caller):
+        # ``torch.compile`` itself, ``Module.compile`` and depyf's wrappers are between the user's line and this one.
+        while caller is not None and _is_of_torch_or_depyf(caller):
             caller = caller.f_back
         if caller is not None:
             self._lines[context] = caller.f_code.co_filename, caller.f_lineno
 
     @safely("looking where torch.compile was called")
     def of(self, event: Event) -> Optional[Event]:
-        """Return an event with both for the event with which a compilation starts, on the thread that compiles; None
-        for other events."""
+        """Return an event with both for the event with which a compilation starts, on the compiling thread; None for
+        other events."""
         if event.name != START or event.compile_id is None:
             return None
         stack = [{"filename": path, "line": line, "name": name} for path, line, name in callers()]
         at = self._called_at()
-        meta = {"stack": stack} if at is None else {"stack": stack, "filename": at[0], "line": at[1]}
+        meta: Dict[str, object] = {"stack": stack, "thread": threading.get_ident()}
+        if at is not None:
+            meta.update(filename=at[0], line=at[1])
         return Event(CALL_SITE, event.compile_id, event.attempt, meta, None, event.created)
 
     def _called_at(self) -> Optional[Tuple[str, int]]:
-        """Return the line at which ``torch.compile`` was called for what is compiled now, None where it is unknown."""
+        """Return the line that called ``torch.compile`` for what is compiled now, None if it is unknown."""
         cls = private_names.OPTIMIZE_CONTEXT.find()
         frame: Optional[FrameType] = sys._getframe(1)
         while frame is not None:
-            # The function that PyTorch returns for a compiled one has the object in its closure.
+            # ``OptimizeContext.__call__`` returns ``compile_wrapper``, a function of ``eval_frame`` that has the
+            # context as ``self`` in its closure. It is among the callers of whatever Dynamo compiles. Contexts that
+            # were made before the session are not known: then the search goes on, to a compiled function further out.
             if frame.f_globals.get("__name__") == private_names.OPTIMIZE_CONTEXT.module:
                 context = frame.f_locals.get("self")
                 line = self._lines.get(context) if cls is not None and isinstance(context, cls) else None
@@ -70,5 +79,5 @@ class CallSites:
         return None
 
 
-def _is_not_the_programs(frame: FrameType) -> bool:
+def _is_of_torch_or_depyf(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] in ("torch", "depyf")

@@ -1,10 +1,9 @@
-"""Transformed code that differs from earlier code in numbered names alone (``__compiled_fn_3``, its own name): a
-recompilation of the same function, mostly. It is not decompiled again.
+"""Recall the decompilation of earlier code that differs in numbered names alone (``__compiled_fn_3``, its own name).
+Such code is mostly a recompilation of the same function, and is not decompiled again.
 
-The earlier proof holds for it: the verifier compares names for equality and nothing else. So if original, recompiled
-code and hints are those of before with other names, each name replaced by one other, then the one is proved to be the
-same as the other because it was before. All of this is checked, and what does not fit is decompiled like any other
-code.
+The earlier proof holds for it: the verifier compares names for equality and nothing else. So if the code, the code that
+its text compiles to and the hints are the earlier ones under a one-to-one renaming, the proof is the earlier proof
+under this renaming. Each condition is checked, and code that does not meet them is decompiled like any other.
 """
 
 from __future__ import annotations
@@ -14,20 +13,15 @@ from collections import OrderedDict
 from types import CodeType
 from typing import Hashable, Optional, Tuple
 
-from depyf.bytecode.instructions import constants_read
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler import Decompilation, Hints, LineMap, Verdict, loaded_constants
 from depyf.dynamo.hooks import nested_code
 from depyf.dynamo.hooks.locks import Lock
-from depyf.hints import Hints
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
-from depyf.result import Decompilation, Verdict
-from depyf.source.line_map import LineMap
-from depyf.verify.constants import ATOMS, constant_key, holds_nan
 
-_NUMBERED = re_compile(r"__compiled_fn_\d+\Z")
+_NUMBERED = re.compile(r"__compiled_fn_\d+\Z")
 
 _MOST = 128
-"""How many are kept."""
+"""Keep at most this many decompilations."""
 
 _SAME = (
     "co_code", "co_varnames", "co_cellvars", "co_freevars", "co_argcount", "co_posonlyargcount", "co_kwonlyargcount",
@@ -50,19 +44,19 @@ class _Known:
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is known of code because earlier code was equal: the part of its ``Decompilation`` that files show."""
+    """The part of a ``Decompilation`` that files show, recalled from earlier code."""
 
     source: str
     verdict: Verdict
     line_map: LineMap
     code: CodeType
-    """What ``source`` compiles to, in the file that it was recalled for."""
+    """What ``source`` compiles to, in the file of the new code."""
     reason = ""
     placeholders = ()
 
 
 class EqualCode:
-    """What was decompiled and proved so far, the latest of it."""
+    """The latest decompilations that were proved."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -72,8 +66,9 @@ class EqualCode:
         """Return the text for ``code``, to be written into the file ``path`` as a function called ``name``, if equal
         code is known.
 
-        It is not compiled again. Each name has become another of the same length wherever it stands, and none stands in
-        a string, so the compiler would make the code of before, at the same lines and columns, with the other names.
+        The text is not compiled again. Each name has become another name of the same length wherever it occurs, and no
+        name occurs in a string. So the compiler would make the earlier code, at the same lines and columns, with the
+        new names.
         """
         names = _numbered(code, name)
         key = None if names is None else _key(code, names, hints)
@@ -83,6 +78,8 @@ class EqualCode:
             known = self._known.get(key)
         if known is None:
             return None
+        # All names are replaced in one pass, since a new name may be an old name of another graph: fn_2 -> fn_3 and
+        # fn_3 -> fn_4.
         mapping = dict(zip(known.names, names))
         words = re.compile(r"\b(?:" + "|".join(map(re.escape, known.names)) + r")\b")
         source = words.sub(lambda match: mapping[match.group()], known.source)
@@ -94,8 +91,9 @@ class EqualCode:
         return Recalled(source, known.verdict, known.line_map, compiled)
 
     def keep(self, name: str, hints: Hints, decompilation: Decompilation, compiled: CodeType) -> None:
-        """Remember a decompilation that was proved and what its text compiles to, if that can be used again."""
+        """Remember a decompilation that was proved, and what its text compiles to, if both can be used again."""
         code, text = decompilation.code, decompilation.text
+        # Placeholders for constants or names stand for objects of this code object alone.
         plain = decompilation.verdict.proved and not (decompilation.reason or text.constants or text.names)
         if not isinstance(code, CodeType) or not plain:
             return
@@ -110,7 +108,9 @@ class EqualCode:
 
 
 def _numbered(code: CodeType, name: str) -> Optional[Tuple[str, ...]]:
-    """Return the names that may differ: the function's, then those of graphs. ``None`` if one has another use."""
+    """Return the names that may differ: the function's name, then the names of graphs. ``None`` if a name has another
+    use: renaming would then change a variable or an attribute as well.
+    """
     graphs = [each for each in code.co_names if _NUMBERED.match(each)]
     others = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     own = {*others, *code.co_names}
@@ -120,11 +120,15 @@ def _numbered(code: CodeType, name: str) -> Optional[Tuple[str, ...]]:
 
 
 def _key(code: CodeType, names: Tuple[str, ...], hints: Hints) -> Optional[Hashable]:
-    """Return everything about the code that its text and the proof depend on, with numbers in place of ``names``. Their
-    lengths are a part of it, as long lines are broken. ``None`` if a constant is an object that can't be compared."""
-    constants = _constants(code)
+    """Return everything about the code that its text and the proof depend on, with numbers in place of ``names``.
+
+    ``None`` if a constant is an object that can't be compared.
+    """
+    constants = loaded_constants(code)
     if constants is None:
         return None
+    # The lengths of names are a part of the key: the printer breaks long lines, so __compiled_fn_9 and __compiled_fn_10
+    # may be laid out differently.
     number = {name: (at, len(name)) for at, name in enumerate(names)}
 
     def of(name: str) -> Hashable:
@@ -132,7 +136,7 @@ def _key(code: CodeType, names: Tuple[str, ...], hints: Hints) -> Optional[Hasha
 
     return (
         tuple(number.values()),
-        _fields(code),
+        tuple(getattr(code, field, None) for field in _SAME),
         tuple(map(of, code.co_names)),
         constants,
         hints.droppable,
@@ -142,27 +146,7 @@ def _key(code: CodeType, names: Tuple[str, ...], hints: Hints) -> Optional[Hasha
     )
 
 
-def _fields(code: CodeType) -> Tuple[object, ...]:
-    return tuple(getattr(code, field, None) for field in _SAME)
-
-
-def _constants(code: CodeType) -> Optional[Hashable]:
-    """Return the constants that the code loads, by their index, and the first, which may be a docstring. Dynamo leaves
-    those of the user's function that its code does not load. None for code objects and other objects."""
-    read = {0, *constants_read(code)} & set(range(len(code.co_consts)))
-    found = [(at, code.co_consts[at]) for at in sorted(read)]
-    if any(not _is_comparable(constant) or holds_nan(constant) for _, constant in found):
-        return None
-    return tuple((at, constant_key(constant)) for at, constant in found)
-
-
-def _is_comparable(constant: object) -> bool:
-    if type(constant) is tuple:
-        return all(map(_is_comparable, constant))
-    return type(constant) in (*ATOMS, float, complex)
-
-
 def _is_in_a_string(names: Tuple[str, ...], code: CodeType) -> bool:
-    """Return whether one of the names is also a part of a constant, or the code has other code in it."""
+    """Return whether a name is also a part of a constant, or the code contains other code, which could have it."""
     constants = repr(code.co_consts)
     return any(isinstance(each, CodeType) for each in code.co_consts) or any(name in constants for name in names)

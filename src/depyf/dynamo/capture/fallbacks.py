@@ -1,6 +1,8 @@
-"""Record frames that fall back to eager, with Dynamo's reason. Dynamo reports them in two of its functions, both called
-after the fact. Replacing these changes nothing of what Dynamo does; a wrapper around its entry points would, because
-they look at the frames that called them.
+"""Record frames that fall back to eager, with Dynamo's reason.
+
+Dynamo reports such a frame in two of its functions, ``format_error_msg`` and ``add_skip_reason``, after the fact.
+Replacing these two changes nothing of what Dynamo does. A wrapper around Dynamo's entry points would, because they look
+at the frames that called them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
+from depyf.base.messages import describe
+from depyf.base.own_package import FOLDER
 from depyf.diagnosis.break_advice import is_raised_limit
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.session import Session
@@ -27,19 +31,16 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import StableNames
-from depyf.lazy_pattern import re_compile
-from depyf.messages import describe
-from depyf.own_package import FOLDER
 from depyf.report.analysis.compilation_events import error_stack
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, Event
 from depyf.torch_trace.tracebacks import Frame, users_stack
-from depyf.user_code import innermost_line
+from depyf.torch_trace.user_code import innermost_line
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
-_ADDED_BY_TORCH = re_compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
-_LIMIT = re_compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+_ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
+_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
 class Receiver(Protocol):
@@ -81,11 +82,11 @@ class Fallbacks:
     def _error(self, error: BaseException, code: CodeType, *args: object, **kwargs: object) -> None:
         self._noted.code = id(code)
         if code.co_flags & inspect.CO_GENERATOR and not is_users(code):
-            return  # Dynamo compiles no generators, and nobody can change those of libraries
+            return  # Dynamo compiles no generators, and the user can't change the generators of libraries
         reason = _ADDED_BY_TORCH.sub("", describe(error)).strip()
         cause, limit = _cause_of(error, reason)
         if cause is not Cause.ERROR:
-            reason = reason[len(f"{type(error).__name__}: ") :]  # the type of these is no reason
+            reason = reason[len(f"{type(error).__name__}: ") :]  # ``Unsupported`` says nothing to the user
         receivers = list(self._receivers())
         if not receivers:
             return
@@ -93,6 +94,8 @@ class Fallbacks:
         compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
         for session in receivers:
             session.add(_record(session, code, cause, reason, compile_id, stack, limit, frame_locals))
+            if cause is Cause.LIMIT and isinstance(session, Session):
+                session.note_limit(code)
 
     @safely("noting that Dynamo continues after a graph break")
     def _has_code(self, original: CodeType, transformed: CodeType) -> None:
@@ -157,13 +160,13 @@ def _record(
 
 
 def is_users(code: CodeType) -> bool:
-    """Return whether it is code of the program: not of the standard library, torch or depyf, and in a file."""
+    """Return whether code belongs to the program: it is in a file, and not in the standard library, torch or depyf."""
     return is_users_file(code.co_filename)
 
 
 @functools.lru_cache(maxsize=4096)
 def is_users_file(path: str) -> bool:
-    """Return whether code of that file is code of the program."""
+    """Return whether the code of a file belongs to the program."""
     return not path.startswith(("<frozen", *_others_folders()))
 
 
@@ -188,7 +191,7 @@ def fallbacks(session: Session) -> List[FrameSkipped]:
     noted = session.records(FrameSkipped)
     known = {frame.compile_id for frame in noted}
     names: Dict[str, Dict[str, object]] = {}
-    """What metrics say of the function, by its number: those of a limit that is an error do not."""
+    """The function as metrics name it, by its number. The metrics of a limit that is an error have no name."""
     for event in session.events(FORWARD_METRICS):
         if isinstance(event.meta, dict):
             name = {key: event.meta.get(key) for key in _NAMES}

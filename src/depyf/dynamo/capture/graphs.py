@@ -1,7 +1,8 @@
-"""Graph files: every stage of every graph is written, and a graph that runs is made to run from its file.
+"""Write a file for every stage of every graph, and make a graph that runs run from its file.
 
 The trace sends each stage as text. A ``GraphModule`` whose bytecode is what that text compiles to is relocated onto the
-file; so is one that differs only in how it takes its arguments (aot_eager boxes them), after its file was rewritten.
+file. A ``GraphModule`` that only takes its arguments in another way (aot_eager boxes them) is relocated too, after its
+file was rewritten with the arguments that it takes.
 """
 
 from __future__ import annotations
@@ -9,22 +10,22 @@ from __future__ import annotations
 import sys
 import weakref
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence
 
-from depyf import file_names
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.relocate import SourceFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import RUNS, note_what_runs
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
-from depyf.dynamo.hooks.interpreted import run_by_forward
+from depyf.dynamo.hooks.backends import run_by_forward
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import stage_stem
-from depyf.quick_dataclass import replace
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.outlines import Forward, Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (
@@ -77,18 +78,20 @@ class GraphModules:
     def alive(self, compile_id: str) -> List[torch.fx.GraphModule]:
         """Return the modules of this compilation so far that still exist."""
         with self._lock:
-            made = list(self._made.get(compile_id, ()))
-        return [module for module in (ref() for ref in made) if module is not None]
+            return _alive(self._made.get(compile_id, ()))
 
     def take(self, compile_id: str) -> List[torch.fx.GraphModule]:
         """Return and drop the live modules made during this compilation."""
         with self._lock:
-            made = self._made.pop(compile_id, [])
-        return [module for module in (ref() for ref in made) if module is not None]
+            return _alive(self._made.pop(compile_id, ()))
+
+
+def _alive(made: Iterable[weakref.ref[torch.fx.GraphModule]]) -> List[torch.fx.GraphModule]:
+    return [module for module in (ref() for ref in made) if module is not None]
 
 
 def dump_graph(session: Session, event: Event) -> None:
-    """Write the file of the stage that this event is about, if it is about one."""
+    """Write the file of the stage that the event reports, if it reports a stage."""
     stage = stage_of(event.name, event.payload)
     if stage is None or event.payload is None:
         return
@@ -135,10 +138,10 @@ def _may_run(file: GraphFile) -> bool:
 
 
 def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
-    """Relocate those of ``modules`` that are graphs of this compilation onto the files of their stages.
+    """Relocate the graphs of this compilation among ``modules`` onto the files of their stages.
 
-    Where Inductor made a kernel module none of them runs. A captured graph that a user's backend has changed gets its
-    own file, and so do all others if the session keeps them.
+    If Inductor made a kernel module, no graph runs. A captured graph that a user's backend has changed gets its own
+    file; with ``clean_wild_fx_code=False`` so does every other module.
     """
     _run_from_files(session, compile_id, modules)
     note_what_runs(session, compile_id)
@@ -150,10 +153,13 @@ def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gra
 def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.GraphModule]) -> None:
     if not modules:
         return
+    # Inductor runs its own code, and no graph. Without a kernel (eager, aot_eager, the user's backend) any stage may
+    # run.
     if not session.records(KernelFile, compile_id):
         for file in session.graph_files(compile_id):
             if _may_run(file) and file.path is not None:
                 _relocate_onto(session, file, modules)
+        # A captured graph that matches no file any more has been changed in place by the backend.
         for module in modules:
             if _is_captured(module) and not _has_file(session, module):
                 _dump_module(session, compile_id, module, Stage.BACKEND)
@@ -164,6 +170,9 @@ def _run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gr
 
 
 def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.GraphModule]) -> None:
+    # ``print_readable`` prints the graphs in a graph (of ``torch.cond``, of autograd functions) below the outer one:
+    # each class in the text is a module. Comparing outlines (inputs and results) is cheap and sorts out nearly all
+    # modules.
     functions = forwards(file.text)
     printed = [function.outline for function in functions]
     candidates = [module for module in modules if any(_is_outline_of(module, each) for each in printed)]
@@ -171,17 +180,25 @@ def _relocate_onto(session: Session, file: GraphFile, modules: List[torch.fx.Gra
     whole = [module for module in left if _is_outline_of(module, printed[0])]
     if not whole or file.stage is Stage.CAPTURED:
         return
-    # Same graph, other bytecode: AOTAutograd's backends box the arguments. The file gets the code that runs.
+    # The same graph with other bytecode: ``boxed_nop`` of PyTorch 2.13's aot_eager sets ``_BoxedCodeGen`` after the
+    # graph was reported.     in the trace:   def forward(self, primals_1, primals_2):     what runs:      def
+    # forward(self, args):                         primals_1, primals_2, = args                         args.clear() The
+    # file gets the text that runs.
     made = _text_that_runs(session, file, whole[0], functions)
     file = _write(session, file, replace(made, text=with_status(made.text, RUNS)))
-    # Those moved before, too: their lines are others now, and printing a graph recompiles the graphs in it.
+    # Modules that were relocated before are relocated again: their lines have moved, and printing a graph recompiles
+    # the graphs in it.
     _not_relocated(session, candidates, file)
 
 
 def _text_that_runs(
     session: Session, file: GraphFile, module: torch.fx.GraphModule, functions: Sequence[Forward]
 ) -> GraphText:
-    """Return the text of a file with the arguments of ``module``. To print the graph again takes twice as long."""
+    """Return the text of a file with the arguments of ``module``.
+
+    The reported text is edited and checked against the bytecode. Printing the graph again, which takes twice as long,
+    is for what the edit does not reproduce.
+    """
     _, keyword, graph = file.text.partition("\nclass ")
     readable = boxed(f"class {graph}", module.code) if keyword else None
     forward = vars(type(module)).get("forward")
@@ -196,7 +213,8 @@ def _is_outline_of(module: torch.fx.GraphModule, printed: Outline) -> bool:
     nodes = list(module.graph.nodes)
     inputs = tuple(str(node.target) for node in nodes if node.op == "placeholder")
     results = tuple(node.name for node in nodes if node.op not in ("placeholder", "output"))
-    # An input whose name differs from the argument's is assigned first.
+    # An input whose name differs from the argument's is assigned first (``x = l_x_``), so the text may have more
+    # results than the graph has operations: the last ones count.
     return inputs == printed.inputs and printed.results[len(printed.results) - len(results) :] == results
 
 
@@ -218,7 +236,8 @@ def _not_relocated(
 
 
 def _relocate(session: Session, module: torch.fx.GraphModule, source: SourceFile) -> bool:
-    getattr(module, "real_recompile", lambda: None)()  # torch generates some modules' code at the first call only
+    # ``_LazyGraphModule`` has the code of ``_lazy_forward`` until the first call; ``real_recompile`` generates its own.
+    getattr(module, "real_recompile", lambda: None)()
     forward = vars(type(module)).get("forward")
     moved = source.relocated(forward.__code__) if isinstance(forward, FunctionType) else None
     if moved is None or not isinstance(forward, FunctionType):
@@ -226,6 +245,7 @@ def _relocate(session: Session, module: torch.fx.GraphModule, source: SourceFile
     if not session.stepping:
         session.unmoved.add(module)
         return True
+    # Dynamo must not trace the graph like a function of the user, now that it stands in a file.
     frame_evaluation.skip_code(moved)
     forward.__code__ = moved
     run_by_forward(module)
@@ -233,7 +253,7 @@ def _relocate(session: Session, module: torch.fx.GraphModule, source: SourceFile
 
 
 def _is_captured(module: torch.fx.GraphModule) -> bool:
-    """Return whether Dynamo made this module for the backend; up to 2.6 it does not record its compilation."""
+    """Return whether Dynamo made this module for the backend. ``meta["dynamo_compile_id"]`` is there from 2.7 on."""
     return "dynamo_compile_id" in module.meta or hasattr(module, "compile_subgraph_reason")
 
 

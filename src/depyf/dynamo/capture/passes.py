@@ -1,6 +1,7 @@
 """The passes that changed the graphs of a compilation, as one file: each with its difference, in order.
 
-A pass is an event, so that it is kept beside PyTorch's caches as the graphs are: with warm caches no pass runs.
+A pass is an event, so that it is kept beside PyTorch's caches as the graphs are: with warm caches no pass runs. Custom
+passes that did not run for that reason are recorded too.
 """
 
 from __future__ import annotations
@@ -9,21 +10,25 @@ import difflib
 import json
 import time
 from dataclasses import asdict
-from typing import List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
-from depyf import file_names
-from depyf.dynamo.capture.records import PassEntry, PassesFile, PassesRan
+from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.capture.records import CachedWithPasses, PassesFile, PassesRan
 from depyf.dynamo.capture.session import Session
+from depyf.dynamo.hooks import torch_settings
 from depyf.dynamo.hooks.graph_passes import ObservedPass
-from depyf.quick_dataclass import dataclass
 from depyf.report.model.manifest import from_data
-from depyf.torch_trace.events import GRAPH_PASS, Event
+from depyf.report.model.run import Pass
+from depyf.torch_trace import file_names
+from depyf.torch_trace.events import AOTAUTOGRAD_HIT, FX_GRAPH_HIT, GRAPH_PASS, Event
 
 _WHOLE, _CONTEXT = 200, 8
-"""Graphs of up to so many lines are shown whole in each difference, others with so many lines around what changed."""
+"""Graphs of at most so many lines are shown whole in each difference; longer ones with so many lines around a
+change.
+"""
 
 _ALIGNED = 2000
-"""Graphs of more lines are not aligned, which takes quadratic time: the lines that only one of them has are listed."""
+"""Longer graphs are not aligned, which takes quadratic time: the lines that only one of two graphs has are listed."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class _Shown:
 
 
 def event_of_pass(observed: ObservedPass) -> Event:
-    """Return the event of a pass that changed a graph: what is shown of it, as JSON."""
+    """Return the event of a pass that changed a graph, with everything that the file shows, as JSON."""
     before, after = observed.before, observed.after
     lines = _difference(before, after)
     data = {**asdict(observed), "before": len(before), "after": len(after), "difference": lines}
@@ -80,12 +85,15 @@ def write_passes(session: Session, compile_id: str, ran: int) -> None:
     lines = [f"# Passes that changed the graphs of {function}, compile id {compile_id}", ""]
     for number, (each, piece) in enumerate(zip(passes, pieces), 1):
         lines.append(f"{number}. {_title(each)}: {_nodes(each)}{f', of {piece}' if piece else ''}")
-    entries: List[PassEntry] = []
+    name = file_names.passes_file(function, index)
+    entries: List[Pass] = []
     for number, (each, piece) in enumerate(zip(passes, pieces), 1):
         difference = [session.stable.text(line) for line in each.difference]
         lines += ["", f"## {number}. {_title(each)}", "", f"{_about(each, piece)}.", "", "```diff"]
         entries.append(
-            PassEntry(
+            Pass(
+                compile_id,
+                name,
                 each.group,
                 each.name,
                 each.function,
@@ -100,7 +108,7 @@ def write_passes(session: Session, compile_id: str, ran: int) -> None:
         )
         lines += [*difference, "```"]
     text = "\n".join(lines) + "\n"
-    path = session.directory.write(file_names.passes_file(function, index), text)
+    path = session.directory.write(name, text)
     only = pieces[0] if len(set(pieces)) == 1 else ""
     session.add(PassesFile(compile_id, function, index, path, text, tuple(entries), only))
 
@@ -119,3 +127,39 @@ def _nodes(observed: _Shown) -> str:
 def _about(observed: _Shown, piece: str) -> str:
     sizes = f"; compiled for sizes {', '.join(observed.sizes)}" if observed.sizes else ""
     return _nodes(observed) + sizes + (f"; piece {piece}" if piece else "")
+
+
+_OF_INDUCTOR = (
+    "post_grad_custom_pre_pass",
+    "post_grad_custom_post_pass",
+    "_pre_fusion_custom_pass",
+    "_post_fusion_custom_pass",
+)
+_BEFORE_PARTITIONING = ("joint_custom_pre_pass", "joint_custom_post_pass")
+
+_NOT_RUN_AFTER = {FX_GRAPH_HIT: _OF_INDUCTOR, AOTAUTOGRAD_HIT: (*_BEFORE_PARTITIONING, *_OF_INDUCTOR)}
+"""Settings of ``torch._inductor.config`` whose passes run after the cache look-up."""
+
+
+def note_custom_passes(session: Session, event: Event) -> None:
+    """Record the custom passes that are set and do not run, if ``event`` says that the graph comes from a cache."""
+    settings = _NOT_RUN_AFTER.get(event.name)
+    passes = torch_settings.custom_passes(settings) if settings is not None else ()
+    if passes:
+        session.add(CachedWithPasses(event.compile_id, passes))
+
+
+def cached_passes_text(session: Session) -> List[str]:
+    """Return a note for each group of passes that did not run, with the compile ids."""
+    passes_of: Dict[str, Dict[str, None]] = {}
+    for record in session.records(CachedWithPasses):
+        passes_of.setdefault(record.compile_id or "?", {}).update(dict.fromkeys(record.passes))
+    groups: Dict[Tuple[str, ...], List[str]] = {}
+    for compile_id, passes in passes_of.items():
+        groups.setdefault(tuple(passes), []).append(compile_id)
+    return [
+        f"{', '.join(passes)} did not run for compile id {', '.join(ids)}: PyTorch took the compiled graph from its "
+        "caches. If the pass has changed since it was compiled, its uuid() must return another value; "
+        "prepare_debug(..., force_recompile=True) recompiles"
+        for passes, ids in groups.items()
+    ]

@@ -1,6 +1,8 @@
-"""Record calls of compiled functions that the program runs eagerly, while a session is open. These are calls under
-``torch.compiler.set_stance("force_eager")`` and the like, and calls of functions under ``torch.compiler.disable``.
-Dynamo looks up its callback in each call of either. A dump in which nothing was compiled gives the reason.
+"""Record calls of compiled functions that the program runs eagerly, while a session is open.
+
+These are calls under ``torch.compiler.set_stance("force_eager")`` and the like, and calls of functions under
+``torch.compiler.disable``. In each such call Dynamo asks ``_callback_from_stance`` for its callback, which is hooked
+here. A dump in which nothing was compiled gives the reason.
 """
 
 from __future__ import annotations
@@ -13,17 +15,17 @@ import weakref
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Dict, List, Mapping, Optional, Sequence
 
+from depyf.base.messages import listed
 from depyf.diagnosis.break_advice import described_error_in_line
 from depyf.dynamo.capture.fallbacks import fallbacks, is_users, is_users_file
 from depyf.dynamo.capture.records import Cause, EarlierFunction, GraphFile, Incomplete, KernelFile, TransformedCode
 from depyf.dynamo.capture.session import Receivers, Session
-from depyf.dynamo.hooks import frame_evaluation, private_names, torch_settings
+from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
-from depyf.messages import listed
 
 _NAMED = 3
-"""How many functions are named, with the reason why they are not compiled."""
+"""Name at most this many functions with the reason why they are not compiled."""
 
 _DISABLED = "torch._dynamo.config.disable was set"
 _VARIABLES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
@@ -44,7 +46,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     @safely("noting that a call runs as plain Python")
     def note(callback: object, frame: FrameType) -> None:
         function = frame.f_locals.get("fn")
-        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        code = frames.code_of_function(function)
         name = str(getattr(function, "__qualname__", type(function).__qualname__))
         if callable(callback):
             why = f"torch.compiler.set_stance({frame_evaluation.stance()!r}) was in force"
@@ -60,6 +62,8 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     @functools.wraps(original)
     def callback_from_stance(callback: object) -> object:
         answer = original(callback)
+        if open_ and Session.reached_limits:
+            _count(receivers(), sys._getframe(1).f_locals.get("fn"))
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
                 frame = sys._getframe(1)
@@ -80,8 +84,17 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     return registered(end)
 
 
+@safely("counting the calls after a recompile limit")
+def _count(sessions: Sequence[Session], function: object) -> None:
+    """Count a call of a compiled function whose recompile limit may have been reached. The function is the program's:
+    reading an attribute of it may raise anything."""
+    code = frames.code_of_function(function)
+    for session in sessions:
+        session.count_call(code)
+
+
 _AT_FIRST, _EACH = 100, 16
-"""The setting is read in so many calls at first, and later in one of so many."""
+"""The setting is read in the first 100 calls, and later in every 16th."""
 
 _MOST_OTHERS = 10_000
 
@@ -91,8 +104,10 @@ def _is_a_sample(number: int) -> bool:
 
 
 def _is_of_others(function: object, others: Mapping[int, weakref.ref[CodeType]]) -> bool:
-    """Return whether it is clearly a library function, or one of ``others``, as nearly all of the thousands of calls
-    with Dynamo disabled are. This can't fail, and runs no code of the program.
+    """Return whether the function is clearly a library's, or is in ``others``.
+
+    This is so for nearly all of the thousands of calls with Dynamo disabled. The check can't fail, and runs no code of
+    the program.
     """
     if type(function) is MethodType:
         function = function.__func__
@@ -104,7 +119,7 @@ def _is_of_others(function: object, others: Mapping[int, weakref.ref[CodeType]])
 
 
 def _is_the_programs(code: CodeType, sessions: Sequence[Session]) -> bool:
-    """Return whether it is code of the program, and not generated: backends disable Dynamo in their graphs."""
+    """Return whether code belongs to the program and was not generated: backends disable Dynamo in their graphs."""
     made = any(session.directory.is_in(code.co_filename) for session in sessions)
     return is_users(code) and not made and not code.co_filename.startswith("<")
 

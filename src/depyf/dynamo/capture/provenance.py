@@ -1,6 +1,8 @@
-"""Where graph nodes and kernels come from, recorded while torch compiles and still has the nodes. torch attaches the
-user's whole stack to every node, but reports only the innermost frame; and it reports which nodes a kernel computes
-only with provenance tracking on (which would change the cache keys). Both are read here without changes.
+"""Record the origins of graph nodes and kernels while torch compiles and still has the nodes.
+
+torch attaches the user's whole stack to every node, but reports only the innermost frame. It reports which nodes a
+kernel computes only with ``trace.provenance_tracking_level`` on, which would change the cache keys. Both are read here
+without changing a setting.
 """
 
 from __future__ import annotations
@@ -29,7 +31,11 @@ class LaunchNotes:
         self._thread = threading.local()
 
     def watch(self) -> List[Undo]:
-        """Start to record every launch; return the functions that stop it."""
+        """Start to record every launch; return the functions that stop it.
+
+        PyTorch 2.13 calls ``set_kernel_post_grad_provenance_tracing(nodes, kernel_name, ...)`` for each launch that it
+        writes, with provenance tracking off as well: the function returns at once then.
+        """
         tracer = private_names.LAUNCH_TRACER
         original = tracer.find()  # that of a session around this one
         if original is None:
@@ -40,6 +46,7 @@ class LaunchNotes:
             self._note(*args, **kwargs)
             return original(*args, **kwargs)
 
+        # Modules of Inductor import the function by name.
         return [replace_everywhere(tracer.name, original, and_note, package=private_names.INDUCTOR.whole)]
 
     def take(self) -> List[_Launch]:
@@ -64,13 +71,17 @@ class LaunchNotes:
 
 def _origins(nodes: object) -> Iterator[torch.fx.Node]:
     """Yield the graph nodes that these nodes of Inductor compute, in the order of the graph."""
-    one = getattr(nodes, "origin_node", None)  # of an extern kernel: exactly what it computes
+    # An extern kernel comes as one IR node. Its ``origin_node``, if it has one, is exactly what it computes, whereas
+    # ``origins`` has all that went into it. A fused kernel comes as a list of scheduler nodes, each with an IR node
+    # (``node``); marks such as ``EnableReduction`` among them have none.
+    one = getattr(nodes, "origin_node", None)
     found: Dict[torch.fx.Node, None] = {} if one is None else {one: None}
     for each in nodes if isinstance(nodes, (list, tuple)) else [nodes] if one is None else []:
         below = getattr(each, "node", None) or each
         for origin in getattr(below, "origins", None) or ():
             if getattr(origin, "op", None) not in (None, "placeholder", "output"):
                 found.setdefault(origin)
+    # ``origins`` is a set: without sorting the order would be another one in every run.
     graphs = {id(origin.graph) for origin in found}
     if len(graphs) == 1:
         order = {node: number for number, node in enumerate(next(iter(found)).graph.nodes)}
@@ -88,7 +99,8 @@ class Provenance:
 
     @safely("noting where graph nodes come from")
     def of(self, event: Event) -> Optional[Event]:
-        """Return a further event if more is known about what this one reports."""
+        """Return a further event if more is known about what this event reports."""
+        # The launches of a module were written before its code is reported, on the same thread.
         if event.name == KERNELS:
             launches = self.launches.take()
             return kernel_launches_event(event, launches) if launches else None
@@ -116,7 +128,7 @@ _NO_OPERATION = ("placeholder", "output", "get_attr")
 
 
 def _modules_of(node: torch.fx.Node) -> ModuleChain:
-    """Return the modules in which a node was called; those of a node of the backward are its forward's."""
+    """Return the chain of modules in which a node was called; a backward node has the chain of its forward node."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     entries = stack.values() if isinstance(stack, dict) else ()
     return tuple(
@@ -127,7 +139,11 @@ def _modules_of(node: torch.fx.Node) -> ModuleChain:
 
 
 def _module_of(text: str, modules: Sequence[torch.fx.GraphModule]) -> Optional[torch.fx.GraphModule]:
-    """Return the graph module that was printed as ``text``: it has the same nodes."""
+    """Return the graph module that was printed as ``text``: it has the same nodes.
+
+    The text may hold more, since graphs in a graph are printed with it: the module with the most nodes among those that
+    are in the text completely is the outer one. Of equal modules it is the latest, which torch has just printed.
+    """
     printed: Set[str] = {name for name in map(node_in, text.splitlines()) if name is not None}
     best, most = None, 0
     for module in reversed(modules):

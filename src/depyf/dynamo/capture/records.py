@@ -10,10 +10,11 @@ import enum
 import weakref
 from dataclasses import field
 from types import CodeType
-from typing import Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Mapping, Optional, Tuple, TypeVar, Union
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.model import counts
+from depyf.report.model.run import Pass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage
 from depyf.torch_trace.tracebacks import Frame
@@ -38,8 +39,8 @@ class CompiledFunction:
 class GraphFile:
     """The graph of one stage, dumped (``path`` is None when it could not be written).
 
-    ``runs`` says whether it is the file that the graph runs from. ``piece`` is the name of the part of a split graph
-    that it is a stage of; empty for a whole graph.
+    ``runs`` says whether the graph runs from this file. ``piece`` is the name of a part of a split graph; empty for a
+    whole graph.
     """
 
     compile_id: Optional[str]
@@ -82,24 +83,6 @@ class KernelFile:
 
 
 @dataclass(frozen=True)
-class PassEntry:
-    """A pass that changed a graph, with the numbers of nodes before and after it; ``first`` and ``last`` are the lines
-    of the difference in the file. ``within`` are the passes that called it, the outermost first.
-    """
-
-    group: str
-    name: str
-    function: str
-    within: Tuple[str, ...]
-    nodes_before: int
-    nodes_after: int
-    first: int
-    last: int
-    sizes: Tuple[str, ...] = ()
-    piece: str = ""
-
-
-@dataclass(frozen=True)
 class PassesFile:
     """What the passes over the graphs of one compilation changed, in order."""
 
@@ -108,7 +91,7 @@ class PassesFile:
     index: int
     path: Optional[str]
     text: str = field(repr=False)
-    entries: Tuple[PassEntry, ...] = ()
+    entries: Tuple[Pass, ...] = ()
     piece: str = ""
 
 
@@ -124,16 +107,17 @@ class PassesRan:
 class TransformedCode:
     """One code object that Dynamo produced.
 
-    ``function`` is the name of the user's function (or of the resume function) that it replaces, ``index`` counts
-    the transformed codes of functions of that name. ``text`` is what the file at ``path`` holds. ``source`` is the
-    decompiled source (None when there is none) and ``replaced`` says whether code compiled from it runs in place of
-    Dynamo's. ``verdict`` is that of the decompilation, or ``failed``, with the ``reason`` where that
-    needs one. ``graphs`` are the stable names of the compiled functions that it calls. ``earlier`` says that it was
-    compiled before the session began, and called in it. ``resumes`` are the resume functions that it calls: name, file,
-    first line and identity of their code, by the stable name in the code; ``identity`` is that of the original code.
-    ``resume_lines`` are the user's lines at which they go on, by the same name: of one branch, each side has its own.
-    ``lines`` are lines of ``text`` that are still lines of the user's function. ``runs`` says whether it runs from the
-    file at ``path``.
+    - ``function``: the name of the user's function (or of the resume function) that the code replaces. ``index`` counts
+      the transformed codes of functions of that name. ``identity`` is the id of the original code.
+    - ``text``: the content of the file at ``path``. ``runs`` says whether the code runs from that file.
+    - ``source``: the decompiled source, None without one. ``replaced`` says whether code compiled from ``source`` runs
+      instead of Dynamo's.
+    - ``verdict``: the verdict of the decompilation, or ``failed``; ``reason`` explains it.
+    - ``graphs``: the stable names of the compiled functions that the code calls.
+    - ``resumes``: the resume functions that the code calls, by their stable names: name, file, first line and id of
+      their code. ``resume_lines`` are the user's lines at which they continue; each side of a branch has its own.
+    - ``earlier``: the code was compiled before the session began, and called in it.
+    - ``lines``: lines of ``text`` that are still lines of the user's function, with these lines.
     """
 
     compile_id: Optional[str]
@@ -161,7 +145,7 @@ class TransformedCode:
 
 @dataclass(frozen=True)
 class EarlierFunction:
-    """A compiled function from before the session: its graphs and kernels are those that it still references.
+    """A compiled function from before the session. Its graphs and kernels are the ones that it still references.
 
     ``pending`` says that its backward has not been compiled.
     """
@@ -185,9 +169,9 @@ class Cause(enum.Enum):
 class FrameSkipped:
     """A fallback: calls of a frame run eagerly (after a limit: those without a valid cache entry).
 
-    ``reason`` is torch's. ``place`` is the file and the line of the user at which it happened, if torch reports it,
-    ``stack`` the frames that led there, outermost first, and on into libraries,
-    ``limit`` the name and value of the setting that was reached. ``compile_id`` is None if there was none yet.
+    ``reason`` is torch's. ``place`` is the user's file and line, if torch reports them. ``stack`` has the frames that
+    led there and on into libraries, the outermost first. ``limit`` is the name and value of the setting that was
+    reached. ``compile_id`` is None if the compilation had no id yet.
     """
 
     compile_id: Optional[str]
@@ -201,15 +185,6 @@ class FrameSkipped:
     limit: Optional[Tuple[str, object]]
     original_code: Optional[CodeRef[CodeType]] = field(repr=False)
     stack: Tuple[Frame, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True)
-class GeneratedLines:
-    """Inductor's map of the lines of the module at ``path``: a line, and the stack of the code from there on."""
-
-    compile_id: Optional[str]
-    path: str
-    lines: Sequence[Tuple[int, str]] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -239,7 +214,7 @@ class Incomplete:
 
 @dataclass(frozen=True)
 class CachedWithPasses:
-    """A compiled graph that comes from PyTorch's caches, and the custom passes that so did not run."""
+    """A compiled graph from PyTorch's caches, and the custom passes that therefore did not run."""
 
     compile_id: Optional[str]
     passes: Tuple[str, ...]
@@ -256,7 +231,6 @@ Record = Union[
     TransformedCode,
     EarlierFunction,
     FrameSkipped,
-    GeneratedLines,
     FullCodeFile,
     NoteFile,
     Incomplete,

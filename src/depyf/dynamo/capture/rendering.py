@@ -1,15 +1,18 @@
-"""The file for one of Dynamo's code objects, and the code object that runs from it."""
+"""Make the file for one of Dynamo's code objects, and the code object that runs from this file."""
 
 from __future__ import annotations
 
 import dis
+import linecache
 import weakref
 from dataclasses import field
 from types import CodeType
-from typing import Dict, Mapping, Optional, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from depyf.asynchronous import synchronous
-from depyf.decompiler import decompile_code
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler import Decompilation, DecompilationError, Hints, Verdict, decompile_code
 from depyf.dynamo.capture.equal_code import EqualCode, Recalled
 from depyf.dynamo.capture.listing import listing_of, running_from
 from depyf.dynamo.entries.decorated import shown_name_now
@@ -17,11 +20,7 @@ from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import compile_ids, frames, nested_code
 from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.dynamo.store.names import StableNames, rename
-from depyf.errors import DecompilationError
-from depyf.hints import Hints
-from depyf.messages import describe
-from depyf.quick_dataclass import dataclass
-from depyf.result import Decompilation, Verdict
+from depyf.report.render.hidden_values import HiddenValues
 
 FAILED = "failed"
 """Replaces the verdict if there is no source at all."""
@@ -30,14 +29,16 @@ _WITH = {False: "", True: ", with what the first lines list,"}
 
 _NO_STOP = "stepping=False: it runs with the lines of your own file, a breakpoint here never stops."
 
+_HIDDEN = "# values='types': the code that runs has the values for which __hidden_<type>_<number> stand."
+
 _VARARGS, _VARKEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, inspect.CO_VARKEYWORDS
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """``code`` runs from a file that holds ``text``. ``source`` is the decompiled source (None if there is none),
-    ``proved`` whether ``code`` was compiled from it; if not, ``code`` is the original bytecode and ``text`` its
-    listing. ``reason`` is why it is not proved."""
+    """``code`` runs from a file that holds ``text``. ``source`` is the decompiled source, None without one. If it is
+    ``proved``, ``code`` was compiled from it; otherwise ``code`` is the original bytecode, ``text`` the listing of that
+    bytecode, and ``reason`` says why the source is not proved."""
 
     text: str
     code: CodeType
@@ -66,14 +67,19 @@ def render(
     """Render Dynamo's ``transformed`` code of ``original`` for the file ``path``, as a function called ``name``.
 
     ``graph_outputs`` has the number of outputs of the compiled graphs, by their stable names. ``earlier`` is the
-    compile id of code that was compiled before any capture: the code that runs is not replaced. With ``runs=False``
-    neither, and the text states it.
+    compile id of code that was compiled before any capture. The code that runs is then not replaced. It is not replaced
+    with ``runs=False`` either, and the text says so. The text has names in place of values that ``stable`` hides; the
+    code that runs has the values.
     """
+    _learn_program(stable.hidden, original)
     compile_id = earlier or str(compile_ids.current_compile_id())
     readable, real_names = stable.code(transformed)
     readable = readable.replace(co_name=name)  # transformed code of a lambda needs a ``def``: it holds statements
     hints = hints_for(readable, original, real_names, frames.frame_globals(original), graph_outputs or {})
     decompilation, code, reason = _decompiled(readable, name, hints, path, _equal.setdefault(stable, EqualCode()))
+    # Proved: the compiled source gets the real names of globals, the code's own names, and the user's nested functions
+    # back. Dynamo refuses code with other arguments, free variables or cell variables (``convert_frame`` raises
+    # AssertionError), so that is checked before.
     if decompilation is not None and decompilation.verdict.code_proved:
         code = code and rename(code, real_names).replace(**nested_code.name_fields(transformed))
         code = code and with_own_functions(code, transformed)
@@ -83,21 +89,51 @@ def render(
             verdict = decompilation.verdict.value
             proof = f"# {verdict}: proved{_WITH[bool(decompilation.placeholders)]} to be the same as Dynamo's bytecode"
             notes = [_origin(original, stable, compile_id), f"{proof}{_which_runs(earlier, runs=runs)}"]
-            shown = _with_stable_head(decompilation.source, stable)
-            text = "\n".join([shown.rstrip(), "", "", *notes, ""])
+            shown, note = _without_values(_with_stable_head(decompilation.source, stable), stable.hidden)
+            text = "\n".join([shown.rstrip(), "", "", *notes, *note, ""])
             lines = _users_lines(decompilation.line_map.lines, transformed)
             return Rendering(text, code, shown, verdict, stable.text(decompilation.reason), lines)
-    source = None if decompilation is None else decompilation.source
-    header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {reason}"]
-    header.append(_origin(original, stable, compile_id).lstrip("# "))
-    if not runs:
-        header.append(_NO_STOP)
-    if source is not None:
-        header += ["", "Source that is probably right, but not proved:", *source.splitlines()]
+    # Not proved: Dynamo's bytecode runs, from a listing, with the source as a comment.
+    header = [f"{name}: Dynamo's own bytecode runs, instruction by instruction below.", f"Why: {_told(reason, stable)}"]
+    header += [_origin(original, stable, compile_id).lstrip("# "), *([] if runs else [_NO_STOP])]
+    return _listed(transformed, decompilation, header, path, stable, reason)
+
+
+def _told(text: str, stable: StableNames) -> str:
+    return text if stable.hidden is None else stable.hidden.message(text)
+
+
+def _listed(
+    transformed: CodeType,
+    decompilation: Union[Decompilation, Recalled, None],
+    header: Sequence[str],
+    path: str,
+    stable: StableNames,
+    reason: str,
+) -> Rendering:
+    """Return the rendering of code whose source is not proved: a listing of its bytecode below ``header``."""
+    source = None
+    if decompilation is not None:
+        source, note = _without_values(decompilation.source, stable.hidden)
+        header = [*header, "", "Source that is probably right, but not proved:", *source.splitlines(), *note]
     listing = listing_of(transformed, "\n".join(header).splitlines(), stable)
     verdict = FAILED if decompilation is None else "unverified"
     lines = _users_lines(listing.lines, transformed)
-    return Rendering(listing.text, running_from(transformed, listing, path), source, verdict, reason, lines)
+    code = running_from(transformed, listing, path)
+    return Rendering(listing.text, code, source, verdict, _told(reason, stable), lines)
+
+
+def _learn_program(hidden: Optional[HiddenValues], original: CodeType) -> None:
+    """Note what the author of the program wrote: the code of a function, and its file."""
+    if hidden is not None:
+        hidden.learn_code(original)
+        hidden.learn_source("".join(linecache.getlines(original.co_filename)))
+
+
+def _without_values(source: str, hidden: Optional[HiddenValues]) -> Tuple[str, List[str]]:
+    """Return the source without hidden values, all lines where they are, and a comment if there are any."""
+    shown = source if hidden is None else hidden.code(source)
+    return shown, [] if shown == source else [_HIDDEN]
 
 
 def _which_runs(earlier: Optional[str], *, runs: bool) -> str:
@@ -107,8 +143,11 @@ def _which_runs(earlier: Optional[str], *, runs: bool) -> str:
 
 
 def _users_lines(line_at: Mapping[int, int], transformed: CodeType) -> Dict[int, int]:
-    """Return the user's line of each line of a text that has one; ``line_at`` has the text's lines by offset. Dynamo
-    leaves the line numbers on the instructions that it takes over; what it adds has that of the ``def``."""
+    """Return the user's line of each line of a text that has such a line; ``line_at`` has the text's lines by offset.
+
+    Dynamo leaves the line numbers on the instructions that it takes over. Instructions that it adds have the line of
+    the ``def``.
+    """
     starts = dis.findlinestarts(transformed)
     found: Dict[int, int] = {}
     for offset, line in starts:
@@ -193,7 +232,7 @@ def _decompiled(
 
 
 def _decompile(code: CodeType, name: str, hints: Hints) -> Tuple[Optional[Decompilation], str]:
-    """Return the decompilation and why it is not proved; None and why there is none."""
+    """Return the decompilation and why it is not proved; None and the reason if decompiling fails."""
     try:
         decompilation = decompile_code(code, name=name, hints=hints, list_assumptions=False)
     except DecompilationError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, List, Optional, Sequence, Tuple, Type
 
 from depyf.dynamo.capture.records import CompiledFunction, GraphFile, KernelFile, R, Record, TransformedCode
-from depyf.dynamo.hooks import frames
+from depyf.dynamo.hooks import frame_evaluation, frames
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
+from depyf.report.render.hidden_values import ALL, TYPES, HiddenValues
 from depyf.torch_trace.events import Event, without_bulk
 from depyf.torch_trace.stages import AnyStage, GraphText
 
@@ -24,6 +25,9 @@ NO_NAME = "__compiled_fn_-1"
 class Session:
     """All records of one ``prepare_debug``. Threads may add and read at the same time."""
 
+    reached_limits: ClassVar[bool] = False
+    """Whether any session has seen a recompile limit: calls are counted from then on."""
+
     def __init__(
         self,
         directory: DumpDirectory,
@@ -32,18 +36,18 @@ class Session:
         log_bytecode: bool,
         force_recompile: bool = False,
         stepping: bool = True,
+        values: str = ALL,
     ) -> None:
         self.directory = directory
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
-        self.stepping = stepping
-        """Whether code runs from the files of the dump; False leaves it where PyTorch has put it."""
+        self._stepping = stepping
         self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
         """Graph modules that have a file and do not run from it."""
         self.graph_texts: Dict[str, GraphText] = {}
         """What graph files compile to, by path, until the compilation ends."""
-        self.stable = StableNames()
+        self.stable = StableNames(HiddenValues() if values == TYPES else None)
         self._lock = Lock()
         self._records: List[Record] = []
         self._by_compile_id: Dict[Optional[str], List[Record]] = {}
@@ -54,9 +58,9 @@ class Session:
         self._reported = 0
         self._watchers: List[Callable[[Event], object]] = []
         self.only: Optional[Callable[[CodeType], bool]] = None
-        """Which functions are recorded, where not all of them are."""
+        """A predicate for the functions that are recorded; None: all."""
         self.notes: List[str] = []
-        """What the index, the page and the manifest are to say of the whole dump."""
+        """Notes about the whole dump, for the index, the page and the manifest."""
         self.wanted: Dict[str, bool] = {}
         """The compilations that were checked, until Dynamo is reset and reuses their ids."""
         self.runs_are_known = True
@@ -66,8 +70,24 @@ class Session:
         """
         self.plain_calls: Dict[str, Dict[str, None]] = {}
         """The functions that the program ran eagerly, by the reason."""
+        self.limited: Dict[int, Tuple[weakref.ref[CodeType], Optional[int]]] = {}
+        """Code whose recompile limit was reached, by its id: a reference to it, and the runs of its entries before."""
+        self.limited_calls: Dict[int, int] = {}
+        """The number of calls of this code, from the call on that reached the limit."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
+
+    @property
+    def stepping(self) -> bool:
+        """Whether code runs from the files of the dump; False leaves compiled code where PyTorch has put it.
+
+        Dynamo traces a frame whose file it does not know, so code that runs from a file must be skipped explicitly.
+        """
+        return self._stepping and self.directory.may_run_code and frame_evaluation.can_skip_code()
+
+    def message(self, text: str) -> str:
+        """Return a text for people as the files of the dump have it: without hidden values."""
+        return text if self.stable.hidden is None else self.stable.hidden.message(text)
 
     def add(self, record: Record) -> None:
         if isinstance(record, Event):
@@ -83,7 +103,7 @@ class Session:
                 self._names[record.compile_id] = record
 
     def wants(self, compile_id: Optional[str]) -> bool:
-        """Return whether this compilation, which may be the one that runs, is to be recorded."""
+        """Return whether this compilation is to be recorded. A new compilation is checked while it runs."""
         if self.only is None or compile_id is None:
             return True
         wanted = self.wanted.get(compile_id)
@@ -133,6 +153,36 @@ class Session:
             return None if code is None else 0
         return int(ran[1])
 
+    def note_limit(self, code: CodeType) -> None:
+        """Count the calls of this code from now on, if the current call is one that can be counted: of the compiled
+        function itself, and not of a function that it calls."""
+        if frames.code_of_function(frames.called_function()) is code:
+            # The count first: another thread counts what it finds in ``limited``.
+            self.limited_calls.setdefault(id(code), 1)
+            self.limited.setdefault(id(code), (weakref.ref(code), self._runs_of(code)))
+            Session.reached_limits = True
+
+    def count_call(self, code: Optional[CodeType]) -> None:
+        """Count a call of a compiled function with this code, if its limit has been reached."""
+        if id(code) in self.limited:
+            self.limited_calls[id(code)] += 1
+
+    def plain_after_limit(self, code: Optional[CodeType]) -> Optional[int]:
+        """Return how many calls of this code ran as plain Python since its limit was reached; None if unknown."""
+        known = None if code is None else self.limited.get(id(code))
+        if code is None or known is None or known[0]() is not code:
+            return None
+        before, after, calls = known[1], self._runs_of(code), self.limited_calls[id(code)]
+        # With calls that do not come through the compiled function (recursion), more entries run than calls come.
+        return None if before is None or after is None or after - before > calls else calls - (after - before)
+
+    def _runs_of(self, code: CodeType) -> Optional[int]:
+        """Return how often the entries of this code have run; None if it is not known of each."""
+        made = [each for each in self.records(TransformedCode) if each.original_code() is code]
+        runs = [self.times_run(each) for each in made]
+        known = [each for each in runs if each is not None]
+        return sum(known) if len(known) == len(runs) and frame_evaluation.reports_runs() else None
+
     def compiled_function(self, compile_id: Optional[str]) -> Optional[CompiledFunction]:
         """Return the compiled function whose graph this compilation is making or made last."""
         with self._lock:
@@ -171,7 +221,7 @@ class Session:
             clean_wild_fx_code=self.clean_wild_fx_code,
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
-            stepping=self.stepping,
+            stepping=self._stepping,
         )
         other.stable = self.stable
         for record in records:

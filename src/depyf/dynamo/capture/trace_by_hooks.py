@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from types import CodeType
-from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence
 
 from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.late_modules import when_imported
@@ -62,11 +61,13 @@ def supplement(receive: Receive, printed: Printed = _ignore) -> List[Undo]:
         (FORWARD_METRICS, hooks.ends),
         (RECOMPILATION, hooks.recompilations),  # its reasons come before the end
     ]
+    # A feature is known by the event's name in the source of the module that would send it, never by a version.
     installed = [
         install()
         for event, install in substitutes
         if not structured_trace_listener.reports(private_names.EVENT_SENDERS[event])
     ]
+    # Graphs that are in the trace would come twice; then only graphs that passes and backends print are sent.
     traced = structured_trace_listener.reports(private_names.EVENT_SENDERS[Stage.CAPTURED.record])
     installed.append(hooks.printed_graphs() if traced else hooks.graphs())
     return [undo for undo in [*installed, hooks.end] if undo is not None]
@@ -113,7 +114,8 @@ class _Hooks:
 
         @functools.wraps(original)
         def lazy_format_graph_code(name: str, gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:
-            if hasattr(gm, "print_readable"):  # a graph that no module owns comes as None
+            # It is called for every graph, and returns an object that formats the graph if a log wants it.
+            if hasattr(gm, "print_readable"):  # None for a graph that no module owns
                 self._printed(str(name), gm)
                 self._send_graph(event_of(str(name)), gm)
             return original(name, gm, *args, **kwargs)
@@ -139,6 +141,7 @@ class _Hooks:
 
         @functools.wraps(original)
         def run_passes(gm: torch.fx.GraphModule, *args: object, **kwargs: object) -> object:
+            # ``_recursive_..._passes`` calls itself for the graphs in a graph: only the outermost call is reported.
             if getattr(self._thread, "inside", False):
                 return original(gm, *args, **kwargs)
             try:
@@ -177,6 +180,7 @@ class _Hooks:
 
         def __init__(error: BaseException, *args: object, **kwargs: object) -> None:  # noqa: N807 - it replaces one
             original(error, *args, **kwargs)
+            # ``except Unsupported: ... raise SkipFrame(...)``: the graph break is the exception that is being handled.
             handled = sys.exc_info()[1]
             if isinstance(handled, broken):
                 self._send_graph_break(str(handled), getattr(handled, "real_stack", ()))
@@ -203,9 +207,11 @@ class _Hooks:
         @functools.wraps(original)
         def get_reasons(cache_entry: object, frame: DynamoFrame, *args: object, **kwargs: object) -> object:
             reasons = original(cache_entry, frame, *args, **kwargs)
-            self._thread.reasons = (_place_of(frame.f_code), reasons)
+            # They are kept with the function that they are about: Dynamo may not compile it after all.
+            code = frame.f_code
+            self._thread.reasons = ((code.co_name, code.co_filename, code.co_firstlineno), reasons)
             if compile_ids.compilation_has_id():
-                self._send_reasons(frame.f_code)
+                self._send_reasons(code)
             return reasons
 
         undo = private_names.RECOMPILE_REASONS.replace(get_reasons)
@@ -214,9 +220,9 @@ class _Hooks:
     @safely("noting why a function is recompiled")
     def _send_reasons(self, metrics: Any, *_: object, **__: object) -> None:
         """Send the reasons of this thread if they are about the function that ``metrics`` (or the code object) name."""
-        place, reasons = getattr(self._thread, "reasons", (None, []))
+        function, reasons = getattr(self._thread, "reasons", (None, []))
         self._thread.reasons = (None, [])
-        if reasons and place == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
+        if reasons and function == (metrics.co_name, metrics.co_filename, metrics.co_firstlineno):
             self._send(RECOMPILATION, {}, json.dumps([str(reason) for reason in reasons]))
 
     def ends(self) -> Optional[Undo]:
@@ -261,7 +267,3 @@ def _event_of_graph(title: str) -> Optional[str]:
 def _in_trace(title: str) -> bool:
     """Return whether what is printed under this title is a graph that torch itself prints and has in its trace."""
     return _event_of_graph(title) is not None or title in _PRINTED or title == _COMPILED_AUTOGRAD
-
-
-def _place_of(code: CodeType) -> Tuple[str, str, int]:
-    return code.co_name, code.co_filename, code.co_firstlineno

@@ -1,9 +1,15 @@
-"""Store the stages that torch does not report when its caches are warm beside those caches, and report them again. A
-compiled graph from a cache has skipped the passes before it, so the trace lacks their graphs. The events of a miss are
-stored under its key, and a later hit on that key reports them again. A hit without stored events (the cache was filled
-without depyf) is turned into a miss: the graph is compiled again, and the dump is complete; but not where a saved graph
-is loaded by its key, and nothing would compile it. A hit of AOTAutograd's
-cache asks Inductor's for the graphs, and counts when that has them. With ``force_recompile`` every look-up is a miss.
+"""Store the stages that torch does not report when its caches are warm, and report them again at a later hit.
+
+A compiled graph from a cache has skipped the passes before it, so the trace lacks their graphs. The events of a miss
+are stored beside the cache, under the key of the miss:
+
+- A hit on a key with stored events reports these events again.
+- A hit on a key without them (the cache was filled without depyf) is turned into a miss: the graph is compiled again,
+  and the dump is complete. The exception is a saved graph that is loaded by its key (``CompiledArtifact.load``), since
+  nothing would compile it.
+- A hit of AOTAutograd's cache asks Inductor's cache for the graphs, and counts only when Inductor's cache has them.
+- With ``force_recompile`` every look-up is a miss.
+
 Torch's other caches (autotuning, shared libraries) lose no stage.
 """
 
@@ -14,7 +20,8 @@ import os
 import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.regular_files import read_text
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.attribution import current_compile_id
@@ -22,7 +29,6 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import write_atomically
-from depyf.regular_files import read_text
 from depyf.torch_trace.cache_lookups import FORCED_MISS
 from depyf.torch_trace.events import AOTAUTOGRAD_HIT, GRAPH_PASS, Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
@@ -57,8 +63,11 @@ class WarmCaches:
         self._repeat = repeat
         self._lock = Lock()
         self._missed: Dict[str, str] = {}
+        """The key of the last miss, by compile id: later events of the compilation are stored under it."""
         self._notes: Dict[str, List[Note]] = {}
+        """The events stored so far, by key."""
         self._held: Dict[str, List[Note]] = {}
+        """What a hit of AOTAutograd's cache would repeat, by compile id, until it is known that the hit counts."""
         self._sees_look_ups = False
         self._switch_on: List[Undo] = []
 
@@ -83,6 +92,9 @@ class WarmCaches:
         self._sees_look_ups = True
 
         def iterate_over_candidates(cls: type, /, *args: object, **kwargs: object) -> Iterator[object]:
+            # ``GuardedCache.find_guarded_entry(key, ...)`` iterates over what this yields, evaluates the guards of each
+            # entry, and breaks off at the first that holds. Parameters differ between versions; the key is the last
+            # one.
             candidates = original(cls, *args, **kwargs)
             key = kwargs.get("key", args[-1] if args else None)
             sessions = self._receivers()
@@ -90,6 +102,7 @@ class WarmCaches:
                 yield from candidates
                 return
             notes = None if any(session.force_recompile for session in sessions) else self._read(key)
+            # Without stored events nothing is yielded, which is a miss; with an empty list of them the cache is asked.
             if notes is None and frames.inductor_compiles():
                 self._forced(key, candidates)
                 self._miss(key)
@@ -104,7 +117,7 @@ class WarmCaches:
         for candidate in candidates:
             try:
                 yield candidate
-            except GeneratorExit:  # torch asks for no other candidate: it has taken this one
+            except GeneratorExit:  # torch has broken off its loop: the guards of this entry hold
                 self._hit(notes, held=held)
                 raise
         self._miss(key)
@@ -113,6 +126,7 @@ class WarmCaches:
         """Store ``event`` if a warm cache would skip it, including graphs that passes print."""
         if event.compile_id is None:
             return
+        # How the look-up of AOTAutograd ended comes after the look-ups of Inductor's cache that belong to it.
         if event.name.startswith(_LOOKED_UP):
             held = self._take_held(event.compile_id)
             if event.name == AOTAUTOGRAD_HIT:
@@ -127,6 +141,7 @@ class WarmCaches:
                 return
             notes = [*self._notes.get(key, []), (event.name, event.payload)]
             self._notes[key] = notes
+        # Written at each event: the process may end at any time, and the cache entry stays.
         self._write(key, notes)
 
     def forget(self, compile_id: str) -> None:
@@ -160,6 +175,8 @@ class WarmCaches:
             before = self._take_held(compile_id)
             # A later hit of AOTAutograd's cache asks Inductor's again: what that repeats belongs to no other key.
             self.forget(compile_id)
+        # If AOTAutograd's hit turns out to be a miss (Inductor's cache lacks the graph), the stages are compiled again,
+        # and repeating them would show each twice.
         if held and compile_id is not None:
             with self._lock:
                 self._held[compile_id] = notes
@@ -194,16 +211,16 @@ def _look_up() -> Optional[classmethod[object, ..., Iterator[object]]]:
 
 
 def _asks_inductor(cache: type) -> bool:
-    """Return whether a hit of this cache asks Inductor's for the graphs, and is a miss where that lacks one."""
+    """Return whether a hit of this cache asks Inductor's cache for the graphs, and is a miss if one is not there."""
     outer = private_names.AOT_HITS.find()
     return outer is not None and issubclass(cache, outer)
 
 
 def sees_look_ups() -> bool:
-    """Return whether this PyTorch lets depyf see its cache look-ups, so that what a hit skips is in the dump."""
+    """Return whether depyf can observe the cache look-ups of this PyTorch, so that the dump has what a hit skips."""
     return _look_up() is not None
 
 
 def _path(key: str) -> str:
-    """Return the path for a key: in torch's own cache directory, so that it is removed when that is cleared."""
+    """Return the path for a key: in torch's own cache directory, so that clearing the cache removes it."""
     return os.path.join(torch_settings.cache_directory(), "depyf", key[1:3], f"{key}.{_FORM}.json")

@@ -1,16 +1,17 @@
-"""Write which of the dumped files runs into the second line of every graph file: a breakpoint in any other never stops.
-It is known only after a graph has been compiled, so the line is rewritten then. Line numbers do not change.
+"""Write into the second line of every graph file which of the dumped files runs: a breakpoint in any other never stops.
+
+That is known only after a graph has been compiled, so the line is rewritten then. Line numbers do not change.
 """
 
 from __future__ import annotations
 
 import os
-from typing import List, Optional, Sequence
+from typing import List, Sequence
 
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.hooks import backends
-from depyf.quick_dataclass import replace
 from depyf.torch_trace.events import BACKWARD_METRICS
 from depyf.torch_trace.stages import Expected, NamedStage, Stage, is_boxed, with_status
 
@@ -45,7 +46,7 @@ def backward_is_pending(session: Session, file: GraphFile) -> bool:
         return all(kernel.backward is False for kernel in kernels)
     if session.events(BACKWARD_METRICS, file.compile_id):
         return False
-    # A backend that runs graphs boxes their arguments when it compiles them; older ones interpret them.
+    # A backend that runs graphs boxes their arguments when it compiles them. aot_eager up to 2.7 interprets graphs.
     return not file.runs or not (backends.interprets_graphs() or is_boxed(file.text))
 
 
@@ -56,7 +57,9 @@ def _status(file: GraphFile, files: Sequence[GraphFile], kernels: Sequence[Kerne
     if file.runs and not replaced:
         lowered = [f for f in files if f.stage is Stage.FORWARD and f.function == file.function and f is not file]
         return _NOT_SURE if lowered and file.stage in (Stage.CAPTURED, Stage.BACKEND) else RUNS
-    running = _names([k.path for k in _kernels_of(file, kernels)] or [f.path for f in replaced])
+    running = dict.fromkeys(
+        os.path.basename(each.path) for each in _kernels_of(file, kernels) or replaced if each.path is not None
+    )
     return f"{DOES_NOT_RUN} What runs: {', '.join(running) or 'nothing that has a file here'}"
 
 
@@ -66,7 +69,8 @@ def _kernels_of(file: GraphFile, kernels: Sequence[KernelFile]) -> List[KernelFi
     if file.piece:
         kernels = [kernel for kernel in kernels if kernel.piece == file.piece]
     if isinstance(file.stage, Stage) and file.stage.facts.expected is Expected.FOR_EACH_KERNEL:
-        # One of each is made for a graph, in this order; where one is lost, which kernel is whose is not known.
+        # Each graph has one of each stage, in the order of the kernels. If one was lost, the order does not tell which
+        # kernel belongs to the graph.
         return [kernel for kernel in kernels if kernel.index == file.index] or kernels
     if file.stage is Stage.BACKWARD:
         return [kernel for kernel in kernels if kernel.backward is not False]
@@ -84,7 +88,3 @@ def _stands_for(running: GraphFile, file: GraphFile) -> bool:
     if isinstance(running.stage, NamedStage) or running.stage.facts.level <= file.stage.facts.level:
         return False
     return file.stage is Stage.JOINT or (running.stage is Stage.BACKWARD) == (file.stage is Stage.BACKWARD)
-
-
-def _names(paths: Sequence[Optional[str]]) -> List[str]:
-    return list(dict.fromkeys(os.path.basename(path) for path in paths if path is not None))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.base.regular_files import read_text
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import (
     Cause,
     CompiledFunction,
     FrameSkipped,
     FullCodeFile,
-    GeneratedLines,
     GraphFile,
     KernelFile,
     NoteFile,
@@ -24,24 +25,15 @@ from depyf.dynamo.capture.records import (
 )
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
-from depyf.quick_dataclass import replace
-from depyf.regular_files import read_text
 from depyf.report.analysis.artifacts import (
-    FULL_CODE_ORDER,
-    KERNELS_ORDER,
-    NOTE_ORDER,
-    PASSES_ORDER,
-    TRANSFORMED_ORDER,
-    WRAPPER_ORDER,
+    ORDER,
     after_the_whole,
     order_of,
 )
-from depyf.report.analysis.facts import FallbackFact, LineStack, Provenance, TransformedFact
+from depyf.report.analysis.facts import FallbackFact, TransformedFact
 from depyf.report.analysis.functions import UNCOMPILED, Key
-from depyf.report.model.graph_pass import Pass
 from depyf.report.model.run import Artifact, Run
 from depyf.torch_trace.stages import Stage
-from depyf.torch_trace.tracebacks import frames_of
 
 
 def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
@@ -62,18 +54,20 @@ def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
 def _artifact(record: Record, before: int) -> Optional[Artifact]:
     """Return the file of a record, if it has one; ``before`` is the order of the graph before it."""
     path: Optional[str] = getattr(record, "path", None)
-    if path is None or isinstance(record, GeneratedLines):
+    if path is None:
         return None
     name = os.path.basename(path)
     text = getattr(record, "text", "") or _content(path)
     if isinstance(record, FullCodeFile):
-        return Artifact(name, "full_code", f"full code of {record.function[0]}", None, "", FULL_CODE_ORDER, name, text)
+        return Artifact(
+            name, "full_code", f"full code of {record.function[0]}", None, "", ORDER["full_code"], name, text
+        )
     if isinstance(record, NoteFile):
         title = name.partition(".")[0].replace("_", " ")
-        return Artifact(name, "note", title, None, "", NOTE_ORDER, name, text, "text")
+        return Artifact(name, "note", title, None, "", ORDER["note"], name, text, "text")
     if isinstance(record, TransformedCode):
         title = f"transformed code of {record.function}"
-        of_kind = Artifact(name, "transformed", title, order=TRANSFORMED_ORDER, runs=record.runs)
+        of_kind = Artifact(name, "transformed", title, order=ORDER["transformed"], runs=record.runs)
     elif isinstance(record, GraphFile):
         of_kind = Artifact(
             name,
@@ -86,13 +80,13 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
         )
     elif isinstance(record, KernelFile):
         title = f"kernels of {record.function}{_which(record)}"
-        of_kind = Artifact(name, "kernels", title, order=KERNELS_ORDER, backward=record.backward, runs=record.runs)
+        of_kind = Artifact(name, "kernels", title, order=ORDER["kernels"], backward=record.backward, runs=record.runs)
     elif isinstance(record, PassesFile):
         title = f"passes over {record.function}{_which(record)}"
-        of_kind = Artifact(name, "passes", title, order=PASSES_ORDER, language="text")
+        of_kind = Artifact(name, "passes", title, order=ORDER["passes"], language="text")
     elif isinstance(record, WrapperFile):
         title, backward = f"{record.artifact} of {record.function}", "backward" in record.artifact or None
-        of_kind = Artifact(name, "wrapper", title, stage=record.artifact, order=WRAPPER_ORDER, backward=backward)
+        of_kind = Artifact(name, "wrapper", title, stage=record.artifact, order=ORDER["wrapper"], backward=backward)
     else:
         return None
     piece = getattr(record, "piece", "")
@@ -107,7 +101,15 @@ def _which(record: Union[GraphFile, KernelFile, PassesFile]) -> str:
 
 def with_passes(run: Run, records: Sequence[Record]) -> Run:
     """Return the run with the passes that changed a graph, in order, and how many ran in each compilation."""
-    passes = _passes_of(records)
+    files = {record.path: record for record in records if isinstance(record, PassesFile)}  # the last of each
+    # The compile id is the file's: ids that were reused after a reset have been made unique. So is the name: a process
+    # beside this one may have had the plain one.
+    passes = tuple(
+        replace(each, compile_id=file.compile_id, artifact=os.path.basename(path))
+        for path, file in files.items()
+        if path is not None
+        for each in file.entries
+    )
     ran: Dict[Optional[str], int] = {}
     for record in records:
         if isinstance(record, PassesRan):
@@ -116,29 +118,6 @@ def with_passes(run: Run, records: Sequence[Record]) -> Run:
         return run
     compilations = tuple(replace(each, passes_ran=ran.get(each.compile_id)) for each in run.compilations)
     return replace(run, passes=passes, compilations=compilations)
-
-
-def _passes_of(records: Iterable[Record]) -> Tuple[Pass, ...]:
-    files = {record.path: record for record in records if isinstance(record, PassesFile)}  # the last of each
-    return tuple(
-        Pass(
-            record.compile_id,
-            os.path.basename(record.path),
-            each.group,
-            each.name,
-            each.function,
-            each.within,
-            each.nodes_before,
-            each.nodes_after,
-            each.first,
-            each.last,
-            each.sizes,
-            each.piece,
-        )
-        for record in files.values()
-        if record.path is not None
-        for each in record.entries
-    )
 
 
 def _content(path: str) -> str:
@@ -210,6 +189,7 @@ def fallback_facts(session: Session, records: Sequence[Record]) -> List[Fallback
             reason=_reason(frame),
             place=frame.place,
             stack=frame.stack,
+            calls=session.plain_after_limit(frame.original_code() if frame.original_code else None),
         )
         for frame in fallbacks(view)
     ]
@@ -224,14 +204,3 @@ def _reason(frame: FrameSkipped) -> str:
 def full_code_of(records: Iterable[Record]) -> Dict[Key, str]:
     """Return the artifact with full code of each function, by name, file and first line."""
     return {r.function: os.path.basename(r.path) for r in records if isinstance(r, FullCodeFile)}
-
-
-def generated_lines(records: Iterable[Record]) -> Dict[str, Provenance]:
-    """Return the origins of the lines of Inductor's modules, as it reports them, by artifact."""
-    found: Dict[str, Provenance] = {}
-    for record in records:
-        if isinstance(record, GeneratedLines):
-            lines = [LineStack(line, tuple(frames_of(stack))) for line, stack in record.lines]
-            known = found.get(os.path.basename(record.path), Provenance())
-            found[os.path.basename(record.path)] = replace(known, lines=lines)
-    return found

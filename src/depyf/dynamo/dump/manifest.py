@@ -1,9 +1,9 @@
-"""``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
+"""Write ``manifest.json``, ``index.md`` and ``index.html``: what a directory holds and what happened, in one model.
 
 A directory has one of each for each process that dumps into it, about all sessions of that process: each session
-rewrites them with the data of the earlier ones. The text of files is not kept in memory. If many sessions follow each
-other quickly, not each of them writes, as the cost would be quadratic. A note in the directory says so until they are
-up to date, at the latest when the process ends.
+rewrites the three files with the data of the earlier sessions. The text of files is not kept in memory. If many
+sessions follow each other quickly, not every session writes, as the cost would be quadratic. A note in the directory
+says so until the files are up to date, at the latest when the process ends.
 """
 
 from __future__ import annotations
@@ -12,46 +12,53 @@ import os
 import platform
 import sys
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.dynamo.capture.cached_passes import cached_passes_text
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import warn
+from depyf.base.quick_dataclass import replace
+from depyf.base.without_collector import without_collector
 from depyf.dynamo.capture.launches import with_chosen_launches
+from depyf.dynamo.capture.passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
-from depyf.dynamo.capture.records import GraphFile, Incomplete, KernelFile, PassesFile, Record, TransformedCode
+from depyf.dynamo.capture.records import (
+    CompiledFunction,
+    GraphFile,
+    Incomplete,
+    KernelFile,
+    PassesFile,
+    Record,
+    TransformedCode,
+)
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.dump.chronicle import Chronicle
-from depyf.dynamo.dump.ended_process import EndedProcess
+from depyf.dynamo.dump.chronicle import BEHIND, BEHIND_TEXT, MISSED_TEXT, Chronicle, EndedProcess, EndedSessions
 from depyf.dynamo.dump.facts import (
     artifacts_of,
     fallback_facts,
     full_code_of,
-    generated_lines,
     graph_names,
     transformed_facts,
     with_passes,
 )
-from depyf.dynamo.dump.postponed import BEHIND, BEHIND_TEXT, MISSED_TEXT
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
-from depyf.launches import current_launch
-from depyf.messages import warn
-from depyf.quick_dataclass import replace
-from depyf.report.analysis.facts import Facts, Files, Origin
+from depyf.report.analysis.facts import Facts, Files, Recorder
 from depyf.report.analysis.from_events import build_run, without_events
-from depyf.report.diff.matching import Side
-from depyf.report.diff.rank_summary import RankSummary, summary_json, summary_of
+from depyf.report.diff.matching import ComparedRun
+from depyf.report.diff.rank_summary import summary_json, summary_of
+from depyf.report.model.headline import many
 from depyf.report.model.manifest import to_json, without_texts
 from depyf.report.model.run import Run
 from depyf.report.read.own_files import MARKDOWN_MARK, manifest_name, page_stem, summary_name
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
-from depyf.source.deep_stack import without_collector
+from depyf.report.render.run_without_values import Hiding, run_without_values
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.generations import distinguished
+from depyf.torch_trace.launches import current_launch
 
 _chronicles: Dict[int, Chronicle] = {}
 _lock = Lock()
@@ -59,9 +66,9 @@ _lock = Lock()
 
 def _note_failure(failure: Failure) -> None:
     """Record a failure in each session that is open or flushed: its dump may lack a part."""
-    text = str(failure)
     for known in list(_chronicles.values()):
         for session in list(known.open):
+            text = session.message(str(failure))
             if not any(record.failure == text for record in session.records(Incomplete)):
                 session.add(Incomplete(None, text))
 
@@ -74,6 +81,9 @@ def begin(session: Session) -> None:
     with _lock:
         known = _chronicles.setdefault(id(session.directory), Chronicle(time.time()))
         known.open.append(session)
+        # Equal values have one name in a directory. Once a session has hidden values, the page of all sessions does.
+        if session.stable.hidden is not None:
+            known.hidden = session.stable.hidden = known.hidden or session.stable.hidden
         session.directory.files_of_ended = EndedProcess(session.directory.path, lambda: _bare_run(known)).files
 
 
@@ -84,7 +94,7 @@ def note_runs(session: Session) -> None:
         for graph, (count, seconds) in session.graph_times.items():
             earlier = known.times.get(graph, (0, 0.0))
             known.times[graph] = (earlier[0] + count, earlier[1] + seconds)
-            known.stale = True  # what is written does not say it
+            known.stale = True  # the written files lack it
         session.graph_times.clear()
     for record in session.records(TransformedCode):
         times = session.times_run(record)
@@ -97,7 +107,7 @@ def reset_after_fork() -> None:
     """Drop, in a forked child, what happened so far: the parent reports it."""
     with _lock:
         for known in _chronicles.values():
-            known.ended, known.written, known.forked, known.page = [], None, True, None
+            known.ended, known.written, known.forked, known.page = EndedSessions(), None, True, None
             known.postponed, known.stale, known.missed, known.behind = False, False, (), None
             known.skipped = {id(session): session.count() for session in known.open}
 
@@ -113,18 +123,21 @@ def move_after_fork(session: Session, parents: DumpDirectory) -> None:
 
 @safely("writing the manifest")
 def write_manifest(session: Session, *, at_once: bool = False) -> None:
-    """Write the files about the directory of this session, which ends or whose process does. Without ``at_once`` this
-    may be postponed until a later session or the process ends.
+    """Write the files about the directory of ``session``, when the session or the process ends.
+
+    Without ``at_once`` this may be postponed until a later session or the process ends.
     """
     with _lock:
         known = _chronicles.get(id(session.directory))
         if known is None or not is_behind(session):
             return
+        # The first time is always now; later ones are paid from the budget, a share of the time that has passed.
         if at_once or known.written is None or known.budget.allows():
             with known.budget.spending():
                 records = known.records()
-                known.written = len(records)
-                known.postponed = known.stale = True  # also where the following does not come to its end
+                known.written = known.count()
+                # If writing is interrupted or fails, the process tries again when it ends.
+                known.postponed = known.stale = True
                 with without_collector():
                     missed = _write(session, known, records)
             known.postponed = known.stale = bool(missed)
@@ -143,18 +156,19 @@ def is_behind(session: Session) -> bool:
 
 
 def _say_what_is_missed(session: Session, known: Chronicle, missed: Tuple[str, ...]) -> None:
-    """Report which of the files could not be written, in a message and in a file; remove the file when all are
-    written.
-    """
+    """Report in a message and in a file which files could not be written; remove that file when all are written."""
     directory = session.directory
+    # A missing file is not mentioned again, since the failure to write it was reported. A file of an earlier session
+    # would be taken for the new one.
     old = [name for name in missed if os.path.lexists(directory.file(name))]
-    if old and missed != known.missed:  # that something could not be written has been said
+    if old and missed != known.missed:
         warn(
             "%s in %s could not be replaced: the files that are there show only what was compiled before. "
             "depyf tries again when the next session ends, and at exit",
             ", ".join(old),
             directory.path,
         )
+        # Failures to write these files are no failures of the dump: the next page must not list them.
         before = set(_failures(known.records()))
         known.behind = directory.write(BEHIND, MISSED_TEXT % ", ".join(old)) or known.behind
         known.own_failures |= set(_failures(known.records())) - before
@@ -179,7 +193,13 @@ def end(session: Session) -> None:
             records = session.all_records()[known.skipped.pop(id(session), 0) :]
             known.last = session.of_records(())
             known.notes.update(dict.fromkeys(_notes(session)))
-            known.ended += [_without_text(record) for record in records]
+            dropped = known.ended.add([_without_text(record) for record in records], time.time())
+            for record in dropped:
+                if isinstance(record, TransformedCode):
+                    known.runs.pop((record.compile_id, record.function, record.index), None)
+                elif isinstance(record, CompiledFunction):
+                    for backward in (False, True):
+                        known.times.pop((record.stable_name, backward), None)
             known.open = [each for each in known.open if each is not session]
 
 
@@ -208,10 +228,14 @@ def _write(session: Session, known: Chronicle, records: Sequence[Record]) -> Tup
         manifest_name(session.directory.path, suffix): lambda run: to_json(without_texts(run)),
     }
     if run.rank is not None and not suffix:  # forked children are not compared with other ranks
-        made[summary_name(session.directory.path)] = lambda run: summary_json(_summary(run, texts))
+        made[summary_name(session.directory.path)] = lambda run: summary_json(
+            summary_of(ComparedRun("", run, lambda artifact: texts.get(artifact.id)))
+        )
+    # Each file lists the failures of the whole dump. Making one of them may fail, which the others have to list: they
+    # are made again until no new failure comes, at most once for each file.
     contents: Dict[str, Optional[str]] = {}
     failures = None
-    for _ in range(len(made)):  # what fails in one of them stands in the others
+    for _ in range(len(made)):
         if failures == _reported_failures(known):
             break
         failures = _reported_failures(known)
@@ -223,12 +247,8 @@ def _write(session: Session, known: Chronicle, records: Sequence[Record]) -> Tup
     return tuple(name for name, path in written.items() if path is None)
 
 
-def _summary(run: Run, texts: Mapping[str, str]) -> RankSummary:
-    return summary_of(Side("", run, lambda artifact: texts.get(artifact.id)))
-
-
 def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: Tuple[str, ...]) -> Optional[str]:
-    """Return the text of one of the files; a text with the error if that fails, and None if that fails, too."""
+    """Return the text of the file ``name``. If that fails, return a text with the error; None if that fails, too."""
     make_safely = safely(f"writing {name}")(make)
     text = make_safely(replace(run, failures=tuple(dict.fromkeys((*run.failures, *failures)))))
     return make_safely(replace(bare, failures=failures)) if text is None else text
@@ -236,13 +256,18 @@ def _text(name: str, make: Callable[[Run], str], run: Run, bare: Run, failures: 
 
 def _bare_run(known: Chronicle) -> Run:
     """Return the minimal facts about a run that can't be described."""
-    return without_events(_origin(known), known.started)
+    return _shown(without_events(_origin(known), known.started), known)
 
 
-def _origin(known: Chronicle) -> Origin:
-    return Origin(
+def _shown(run: Run, known: Chronicle) -> Run:
+    """Return the run as the files show it."""
+    return run if known.hidden is None else run_without_values(run, Hiding(known.hidden))
+
+
+def _origin(known: Chronicle) -> Recorder:
+    return Recorder(
         rank=torch_names.distributed_rank(),
-        command=_command(),
+        command=[os.path.basename(sys.executable), *sys.argv] if sys.argv else [],
         started=known.started,
         depyf=_version(),
         torch=torch_names.torch_version(),
@@ -265,7 +290,7 @@ def _reported_failures(known: Chronicle) -> Tuple[str, ...]:
 
 
 def page_of(session: Session) -> Optional[str]:
-    """Return the page that this process has written about the directory of ``session``; None if it could not."""
+    """Return the page that this process has written about the directory of ``session``; None if it was not written."""
     known = _chronicles.get(id(session.directory))
     if known is None:
         return None
@@ -282,6 +307,8 @@ def run_of(session: Session) -> Run:
 
 
 def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tuple[Run, Dict[str, str]]:
+    # After ``torch._dynamo.reset`` the same compile ids come again: they are made unique before anything is keyed by
+    # them.
     records = distinguished(records)
     artifacts = artifacts_of(records)
     events = [record for record in records if isinstance(record, Event)]
@@ -298,18 +325,29 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
             transformed=transformed_facts(records, known.runs, known.times),
             fallbacks=fallback_facts(session, records),
             full_code=full_code_of(records),
-            provenance=generated_lines(records),
         ),
     )
     run = with_chosen_launches(with_passes(run, records), records)
     notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
-    if any(each.status == "compiled" for each in run.compilations):  # in another session
+    # "Nothing was compiled" is about one session; another session of the same directory has compiled something.
+    if any(each.status == "compiled" for each in run.compilations):
         notes = {note: None for note in notes if not note.startswith(NOTHING)}
-    run = replace(run, notes=(*notes, *run.notes))
+    run = replace(run, notes=(*notes, *_left_out(known), *run.notes), shown_since=known.ended.shown_since)
     _log_once(run.failures, session, known)
     reported = (each for each in _failures(records) if each not in known.own_failures)
     run = replace(run, failures=(*run.failures, *reported))
-    return run, {artifact.id: artifact.content or "" for artifact in artifacts}
+    return _shown(run, known), {artifact.id: artifact.content or "" for artifact in artifacts}
+
+
+def _left_out(known: Chronicle) -> List[str]:
+    """Return a note if the page does not show all sessions of this process."""
+    ended = known.ended
+    if not ended.dropped:
+        return []
+    return [
+        f"This process has ended {many(ended.dropped + ended.MOST, 'session')} in this directory. Shown are the last "
+        f"{ended.MOST}; the files of the others are in the directory"
+    ]
 
 
 def _log_once(failures: Sequence[str], session: Session, known: Chronicle) -> None:
@@ -322,14 +360,10 @@ def _log_once(failures: Sequence[str], session: Session, known: Chronicle) -> No
 
 
 def _suffix(directory: DumpDirectory, known: Chronicle) -> str:
-    """Return the suffix of a forked child's files: it may write them before the parent does, and end. Ranks need none,
-    as the directory separates their files.
+    """Return the suffix of the files of a forked child, which may write and end before its parent writes. Ranks need no
+    suffix: the directory gives their files other names.
     """
     return f".{file_names.process_mark(directory.process_number())}" if known.forked else ""
-
-
-def _command() -> List[str]:
-    return [os.path.basename(sys.executable), *sys.argv] if sys.argv else []
 
 
 def _working_directory() -> str:

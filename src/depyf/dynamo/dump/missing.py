@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.capture.records import EarlierFunction, GraphFile, KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.warm_caches import sees_look_ups
 from depyf.dynamo.capture.what_runs import backward_is_pending
 from depyf.dynamo.hooks import generated_code
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import CACHE_HITS, STANDALONE
 from depyf.torch_trace.stages import Expected, Stage
 
@@ -123,9 +123,7 @@ def missing_text(session: Session) -> str:
     lines = ["What is not in this dump, why, and how to get it."]
     for (why, how), group in reasons.items():
         lines += ["", why, f"How to get it: {how}"]
-        lines += [f"   {each.function}: {each.what}{_where(each)}" for each in group]
+        for each in group:
+            where = "" if each.compile_id is None else f", compile id {each.compile_id}"
+            lines.append(f"   {each.function}: {each.what}{where}")
     return "\n".join([*lines, ""])
-
-
-def _where(each: Missing) -> str:
-    return "" if each.compile_id is None else f", compile id {each.compile_id}"

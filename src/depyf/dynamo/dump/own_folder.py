@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from types import CodeType
 from typing import Callable, Dict, NoReturn, Optional
 
-from depyf import file_names
-from depyf.asynchronous import suppressed
+from depyf.base.asynchronous import suppressed
+from depyf.base.messages import listed, warn
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import is_behind, move_after_fork, write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
@@ -25,12 +25,12 @@ from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
-from depyf.launches import current_launch
-from depyf.messages import listed, warn
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.own_files import manifest_name
 from depyf.report.read.reading import load_manifest
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import METRICS, Event
+from depyf.torch_trace.launches import current_launch
 from depyf.torch_trace.resume_names import function_name
 
 _DELAY, _SHARE = 0.5, 0.05
@@ -50,7 +50,7 @@ class OnlyMatching:
     """A predicate for the code of functions that match one of some patterns; it remembers which matched none.
 
     Patterns are separated by commas, and compared with the qualified name, the name and the file (without its folder)
-    of the function, and with file and name with a colon between them. Of resume functions it is that of their function.
+    of the function, and with file and name joined by a colon. A resume function has the names of its function.
     """
 
     def __init__(self, patterns: str) -> None:
@@ -81,7 +81,7 @@ class OnlyMatching:
 
 
 def megabytes(text: str) -> Optional[float]:
-    """Return a limit as a number; None if there is none, or if it is not a number."""
+    """Return a limit as a number; None without a limit, or if the text is not a positive number."""
     with suppressed(ValueError):
         return float(text) if float(text) > 0 else None
     return None
@@ -98,8 +98,9 @@ def _size(root: str) -> float:
 
 
 def _forget_earlier_launch(path: str) -> None:
-    """Remove the manifest of an earlier launch from the folder of this process, which has its rank or its number. Where
-    the process is killed before it writes its own, its files would be taken for those of the earlier.
+    """Remove the manifest of an earlier launch from the folder of this process, which is named by rank or number.
+
+    If this process is killed before it writes its own manifest, its files would be taken for files of the earlier one.
     """
     manifest = os.path.join(path, manifest_name(path))
     with suppressed(OSError, ManifestError):
@@ -119,6 +120,7 @@ class _Followed(PrepareDebug):
             log_bytecode=False,
             force_recompile=False,
             stepping=self.stepping,
+            values=self.values,
         )
 
 
@@ -208,8 +210,8 @@ class _Own:
 
 @safely("dumping into a folder of its own")
 def begin(root: str, folder: str, *, stepping: bool = True, is_first: bool = False) -> None:
-    """Dump what this process compiles into ``folder`` of ``root`` until it ends; its forked children have their own.
-    The first process of a program says at its end if nothing was dumped because nothing matches ``DEPYF_ONLY``."""
+    """Dump what this process compiles into ``folder`` of ``root`` until the process ends; each forked child has a
+    folder of its own. The first process of a program reports at exit if no function matched ``DEPYF_ONLY``."""
     worker = os.path.join(*private_names.INDUCTOR.whole.split("."), "compile_worker")
     if worker in "".join(sys.argv[:1]):  # a worker that compiles kernels for another process, which dumps them
         return
@@ -223,5 +225,5 @@ def begin(root: str, folder: str, *, stepping: bool = True, is_first: bool = Fal
 
 
 def keep_following(root: str, opened: PrepareDebug) -> None:
-    """Give forked children folders of their own, and write while the process runs, for a session that is open."""
+    """Let the open session ``opened`` write while the process runs, and give each forked child a folder in ``root``."""
     _Own(root, opened)

@@ -8,15 +8,14 @@ import sys
 from types import CodeType, FrameType
 from typing import List, Optional
 
-from depyf.bytecode.parsing import parse
-from depyf.dynamo.dump.active_sessions import capture
+from depyf.base.messages import show
+from depyf.base.own_package import is_own
+from depyf.decompiler.syntax import parse
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
-from depyf.dynamo.hooks.autograd_threads import watch_autograd_threads
-from depyf.dynamo.hooks.debugger_exit import end_tracing_at_exit
+from depyf.dynamo.hooks.debuggers import end_tracing_at_exit, watch_autograd_threads
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.patching import Undo, collecting, registered, replace_attribute
-from depyf.messages import show
-from depyf.own_package import is_own
 
 
 class Debug(HookedContext[object]):
@@ -54,19 +53,17 @@ class Debug(HookedContext[object]):
         dumped = capture.last_directory
         where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
         show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
-        try:
-            _pause_in(_user_frame(sys._getframe(1)))
-        except BaseException as error:  # it comes through a trace function, as what comes from outside does
-            if type(error).__name__ == "StdinNotImplementedError":
-                raise RuntimeError(_NO_INPUT) from error
-            raise
+        from depyf.dynamo.dump.in_pdb import asking_for_commands  # with pdb and readers of dumps: sessions need neither
+
+        with asking_for_commands():
+            self._undo += _pause_in(_user_frame(sys._getframe(1)))
 
     def __repr__(self) -> str:
         return f"depyf.debug(): {'open: nothing new is compiled' if self._open else 'not open'}"
 
 
 _debugs: List[Debug] = []
-"""Those that have been entered and not left."""
+"""The contexts that have been entered and not left."""
 
 
 def compiles_nothing() -> bool:
@@ -74,40 +71,41 @@ def compiles_nothing() -> bool:
     return bool(_debugs)
 
 
-_NO_INPUT = (
-    "depyf.debug() pauses in a debugger that reads commands, and this notebook has no input "
-    "(nbconvert and papermill run it without). Run the cell in an interactive notebook, switch its "
-    "visual debugger on, or set PYTHONBREAKPOINT=0 to run through"
-)
-
 _PAUSE = "__import__('builtins').breakpoint()\n__builtins__\n"
 """The debugger stops at what comes after the call: the second line does nothing, and is there to be stopped at."""
 
 
 def _user_frame(frame: FrameType) -> FrameType:
-    """Return the frame whose ``with`` statement this is: the first that is not ours or ``contextlib``'s (an
+    """Return the frame of the ``with`` statement: the first that is neither depyf's nor ``contextlib``'s (an
     ``ExitStack``)."""
     caller: Optional[FrameType] = frame
-    while caller is not None and _enters(caller.f_code.co_filename):
+    while caller is not None and (
+        caller.f_code.co_filename == contextlib.__file__ or is_own(caller.f_code.co_filename)
+    ):
         caller = caller.f_back
     return caller or frame
 
 
-def _enters(filename: str) -> bool:
-    return filename == contextlib.__file__ or is_own(filename)
+def _pause_in(frame: FrameType) -> List[Undo]:
+    """Stop in the debugger at the current line of ``frame``, with its variables in scope. Return what is to be undone
+    when ``debug()`` is left.
 
-
-def _pause_in(frame: FrameType) -> None:
-    """Call ``breakpoint()`` so that the debugger stops at the current line of ``frame``, with its variables in scope.
-    Called from here it would stop in a file of depyf, which is of no use, and where editors do not stop at all: debugpy
-    skips the files of installed packages.
+    pdb stops in ``frame`` itself, as soon as depyf's frames have returned. Of any other debugger only ``breakpoint()``
+    is known, which stops where it is called. Called from this file, the debugger would stop in depyf, which helps
+    nobody; and editors would not stop at all, since debugpy skips the files of installed packages.
     """
-    undo = replace_attribute(sys, "breakpointhook", sys.__breakpointhook__) if _nobody_would_stop() else None
+    from depyf.dynamo.dump.in_pdb import is_pdb, stop_in_pdb
+
+    nobody = _nobody_would_stop()
+    if is_pdb(default_hook=nobody):
+        return stop_in_pdb(frame, capture.last_directory)
+    undo = replace_attribute(sys, "breakpointhook", sys.__breakpointhook__) if nobody else None
     try:
         exec(_pause_at(frame.f_code.co_filename, frame.f_lineno), frame.f_globals, frame.f_locals)
     finally:
         if undo is not None:
             undo()
+    return []
 
 
 def _nobody_would_stop() -> bool:

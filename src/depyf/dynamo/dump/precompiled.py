@@ -9,7 +9,7 @@ import weakref
 from types import CodeType
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
-from depyf import file_names
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.graphs import write_graph
 from depyf.dynamo.capture.kernels import text_of_copy
 from depyf.dynamo.capture.records import EarlierFunction, KernelFile, TransformedCode
@@ -24,7 +24,7 @@ from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
-from depyf.quick_dataclass import replace
+from depyf.torch_trace import file_names
 from depyf.torch_trace.stages import Stage, with_status
 
 _EARLIER = "Compiled before prepare_debug was entered."
@@ -44,8 +44,9 @@ def dump_earlier(session: Session) -> None:
 
 def _is_in(directory: DumpDirectory, code: CodeType) -> bool:
     """Return whether the directory has it already, as the file that it runs from or as a copy; else record a copy."""
-    copied = _copied.get((id(directory), id(code)))
-    _copied[id(directory), id(code)] = weakref.ref(code)
+    key = id(directory), id(code)
+    copied = _copied.get(key)
+    _copied[key] = weakref.ref(code, lambda _: _copied.pop(key, None))
     return directory.is_in(code.co_filename) or (copied is not None and copied() is code)
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from typing import Optional, Union
 
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.manifest import run_of
+from depyf.dynamo.dump.session_files import SessionFiles
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory, absolute
+from depyf.report.render.hidden_values import chosen_values
 from depyf.report.render.inline import summary_html
 from depyf.report.render.summary import summary_lines
+
+capture.writer = SessionFiles()
 
 
 class PrepareDebug(HookedContext[Session]):
@@ -35,6 +39,7 @@ class PrepareDebug(HookedContext[Session]):
         force_recompile: bool = False,
         stepping: bool = True,
         allow_shared: bool = False,
+        values: Optional[str] = None,
     ) -> None:
         torch_names.require_torch("prepare_debug")
         super().__init__()
@@ -49,6 +54,7 @@ class PrepareDebug(HookedContext[Session]):
         self.force_recompile = force_recompile
         self.stepping = stepping
         self.allow_shared = allow_shared
+        self.values = chosen_values(values)
         self.session: Optional[Session] = None
 
     def _entry(self) -> Session:
@@ -58,6 +64,7 @@ class PrepareDebug(HookedContext[Session]):
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
             stepping=self.stepping,
+            values=self.values,
         )
 
     def _start(self, entry: Session) -> None:
@@ -95,6 +102,7 @@ def prepare_debug(
     force_recompile: bool = False,
     stepping: bool = True,
     allow_shared: bool = False,
+    values: Optional[str] = None,
 ) -> PrepareDebug:
     """Return a context manager that dumps everything that ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
@@ -108,15 +116,17 @@ def prepare_debug(
     PyTorch has put it; line numbers in tracebacks, coverage and logs are those without depyf, and a breakpoint in a
     file of the dump never stops. ``allow_shared``: trust a directory that another user owns or may write. Without it
     (and without ``DEPYF_ALLOW_SHARED=1`` in the environment) such a directory gets no dump, because code is run from
-    it.
+    it. ``values``: with ``"types"`` the files have types in place of the values that the program held, with ``"all"``
+    they quote values; None is ``DEPYF_VALUES`` of the environment, without that ``"types"`` where ``CI`` is set, and
+    ``"all"`` elsewhere. SECURITY.md says what is hidden.
 
     All threads of the process are recorded. Of nested sessions each is complete; code runs from the files of the
     innermost. A forked child continues to dump into the directory and writes its own files when it ends; a spawned
     process needs a ``prepare_debug`` of its own. Several processes may dump into one directory: rank 0 has the plain
     names, rank 1 ``<name>.rank_1.py``, and other processes ``<name>.process_<n>.py`` where a name is taken.
 
-    Raises ``ImportError`` without PyTorch, and ``ValueError`` for an empty path or one with NUL. A directory that can't
-    be written is a warning.
+    Raises ``ImportError`` without PyTorch, and ``ValueError`` for an empty path, one with NUL, and other
+    ``values``. A directory that can't be written is a warning.
     """
     return PrepareDebug(
         dump_src_dir,
@@ -125,4 +135,5 @@ def prepare_debug(
         force_recompile=force_recompile,
         stepping=stepping,
         allow_shared=allow_shared,
+        values=values,
     )

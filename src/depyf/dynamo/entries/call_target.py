@@ -13,23 +13,23 @@ from dataclasses import field
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.entries.callables import (
-    behind,
-    calls_torchs_own,
+    called_by_inner,
     context_of,
     is_entered,
-    is_of_torchs,
+    is_inner_code,
+    is_inner_function,
     leads_to_compiled,
     module_classes,
-    one_in,
     plain_function,
     python_function,
     static_attribute,
+    wrapped_in,
 )
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.nested_code import closure_of
-from depyf.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class CallTarget:
     with all its wrappers. ``entered`` is Dynamo's object around it, None if there is none. ``frame`` is the function or
     bound method whose code Dynamo compiles.
 
-    ``wrappers`` are the plain functions around the compiled one, outermost first, ``contexts`` what torch's among all
-    plain ones enter, and ``opaque`` the others. ``args`` and ``kwargs`` are those of partials.
+    ``wrappers`` are the plain functions around the compiled function, outermost first. ``contexts`` are the context
+    managers that torch's plain wrappers enter, and ``opaque`` all other plain wrappers, inner ones included. ``args``
+    and ``kwargs`` are the arguments of partials.
     """
 
     inner: object
@@ -63,8 +64,8 @@ class CallTarget:
     def shown(self) -> Tuple[str, CodeType]:
         """The display name of the callable, and its code."""
         function = plain_function(self.frame)
-        if calls_torchs_own(function.__code__):
-            function = plain_function(python_function(behind(function)) or function)
+        if is_inner_code(function.__code__):
+            function = plain_function(python_function(called_by_inner(function)) or function)
         inner = inspect.unwrap(function)
         code = inner.__code__ if isinstance(getattr(inner, "__code__", None), CodeType) else function.__code__
         return str(getattr(inner, "__qualname__", code.co_name)), code
@@ -100,28 +101,32 @@ class CallTarget:
         """Return why no compiled code runs now, although there may be some; empty if it does."""
         if self.entered is not None and getattr(self.entered, "callback", None) is None:
             return "torch.compiler.disable keeps Dynamo out"
-        if torch_settings.dynamo_setting("disable"):
-            return "torch._dynamo.config.disable is set"
         return (
             "torch.compiler.set_stance('force_eager') is in force" if frame_evaluation.stance() == "force_eager" else ""
         )
 
     @property
+    def library_reason(self) -> str:
+        """Return why Dynamo compiles no frame of this code, which belongs to a library; empty if it does."""
+        if not frame_evaluation.skips(self.code) or _has_hooks(self.inner):
+            return ""
+        return (
+            f"Dynamo compiles no frame of {self.shown[0]}, which is library code. torch.compile() puts a frame "
+            "that Dynamo compiles around such a function; Module.compile() of this PyTorch does not"
+        )
+
+    @property
     def skip_reason(self) -> str:
         """Return why Dynamo does not compile this code, whatever the arguments; empty if it does."""
-        if self.disabled_reason:
-            return self.disabled_reason
-        if frame_evaluation.skips(self.code) and not _has_hooks(self.inner):
+        found = self.disabled_reason or self.library_reason
+        if not found and torch_settings.dynamo_setting("disable"):
+            return "torch._dynamo.config.disable is set"
+        if not found and cache_entries.looked_at_in_vain(self.code):
             return (
-                f"Dynamo compiles no frame of {self.shown[0]}, which is a library's. What torch.compile() returns has "
-                "a frame of its own around it; Module.compile() of this PyTorch makes none"
+                "Dynamo has traced it before and compiled nothing: there was nothing to compile, or Dynamo could not "
+                "continue after a graph break, or the compiler raised an exception (then Dynamo tries again)"
             )
-        if cache_entries.looked_at_in_vain(self.code):
-            return (
-                "Dynamo has looked at it before and compiled nothing of it: there was nothing to compile, or it could "
-                "not go on after a graph break, or the compiler raised an exception (then it tries again)"
-            )
-        return ""
+        return found
 
     @contextlib.contextmanager
     def surroundings(self) -> Iterator[None]:
@@ -150,33 +155,37 @@ class CallTarget:
 
 
 def resolve(given: object, question: str) -> CallTarget:
-    """Resolve ``given`` for ``depyf.<question>``. Raises ``TypeError``, with a message for the user, if there is no
-    Python function behind it.
+    """Resolve ``given`` for ``depyf.<question>``. Raises ``TypeError``, with a message for the user, if a call of it
+    runs no Python function.
     """
+    # partial(partial(f, 1), 2)(3) calls f(1, 2, 3): the arguments of the inner partial come first.
     outer, args = given, ()
     kwargs: Dict[str, object] = {}
     while isinstance(outer, functools.partial):
         args, kwargs = (*outer.args, *args), {**outer.keywords, **kwargs}
         outer = outer.func
+    # Plain wrappers above the compiled function: ``@torch.no_grad()`` above ``@torch.compile``.
     target, wrappers = outer, []
     while not is_entered(target) and leads_to_compiled(target):
         wrappers.append(plain_function(target))
-        target = one_in(target)
+        target = wrapped_in(target)
     entered, inner, frame = _entry_point(target)
     found = CallTarget(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
     found = found if frame is None else _down_to_code(found)
     if found.frame is None or not isinstance(getattr(plain_function(found.frame), "__code__", None), CodeType):
         raise TypeError(f"depyf.{question} can't determine what this call would run: {_not_callable(given)}")
-    return replace(found, inner=behind(inner)) if is_of_torchs(inner) else found
+    return replace(found, inner=called_by_inner(inner)) if is_inner_function(inner) else found
 
 
 def _entry_point(target: Any) -> Tuple[Optional[object], object, object]:
     """Return Dynamo's object around ``target``, what it contains, and where the frames of a call start."""
+    # torch.compile(module): an OptimizedModule, whose ``forward`` is in its own dictionary.
     if compiled_callables.is_compiled_module(target):
         own = vars(target)
         begin = compiled_callables.unwrapped(own.get(private_names.FORWARD_OF_COMPILED.name) or own.get("forward"))
         module = private_names.ORIGINAL_MODULE.of(target)
         return target.dynamo_ctx, _innermost(module), python_function(begin or module)
+    # torch.compile(function), or a method of such a function
     entered = compiled_callables.entry_of(target)
     if entered is not None:
         inner = compiled_callables.unwrapped(target)
@@ -184,6 +193,7 @@ def _entry_point(target: Any) -> Tuple[Optional[object], object, object]:
             _, inner, frame = _entry_point(inner)
             return entered, inner, frame
         return entered, inner, python_function(inner)
+    # A module that is compiled in place by ``Module.compile()``, or one whose ``forward`` is decorated in its class.
     if isinstance(target, module_classes()):
         own_call = private_names.COMPILED_CALL.of(target)
         if own_call is not None:
@@ -195,8 +205,9 @@ def _entry_point(target: Any) -> Tuple[Optional[object], object, object]:
         frame = python_function(target)
         method = frame
         while not is_entered(method) and leads_to_compiled(method):
-            method = one_in(method)
+            method = wrapped_in(method)
         return compiled_callables.entry_of(method), target, frame
+    # Any other callable: a function that is not compiled, or an object whose ``__call__`` may be.
     frame = python_function(target)
     within = None if isinstance(target, (FunctionType, MethodType)) else compiled_callables.entry_of(frame)
     return within, target, frame
@@ -220,12 +231,14 @@ def _innermost(target: object) -> object:
 
 def _down_to_code(found: CallTarget) -> CallTarget:
     """Unwrap compiled and plain wrappers that Dynamo does not compile themselves, down to what it compiles."""
+    # Each step goes from a wrapper to what it wraps, and ends at code that Dynamo compiles: torch's ``inner``, or a
+    # function that is neither skipped nor leads to something compiled.
     plain = list(found.wrappers)
     frame = found.frame
-    while frame is not None and not calls_torchs_own(plain_function(frame).__code__):
+    while frame is not None and not is_inner_code(plain_function(frame).__code__):
         inner = compiled_callables.unwrapped(frame)
         if inner is None:
-            inner = one_in(frame)
+            inner = wrapped_in(frame)
             if inner is None or not (
                 leads_to_compiled(frame) or frame_evaluation.skips(plain_function(frame).__code__)
             ):
@@ -254,4 +267,4 @@ def _not_callable(given: object) -> str:
         return f"{given.__qualname__} is a class, and no call of one is compiled: {wanted}"
     if not callable(given):
         return f"this is {given!r}, of type {kind}, which can't be called: {wanted}"[:300]
-    return f"there is no Python function behind a {kind}: {wanted}"
+    return f"a call of a {kind} runs no Python function: {wanted}"

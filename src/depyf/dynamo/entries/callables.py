@@ -28,7 +28,7 @@ def python_function(target: Any) -> Optional[object]:
     """
     if isinstance(target, functools.partial):
         return python_function(target.func)
-    if _is_torchs_call(target):
+    if _is_module_call(target):
         return python_function(target.__self__.forward)
     if isinstance(target, FunctionType) or (isinstance(target, MethodType) and hasattr(target.__func__, "__code__")):
         return target
@@ -38,7 +38,7 @@ def python_function(target: Any) -> Optional[object]:
     return python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
 
 
-def _is_torchs_call(target: object) -> bool:
+def _is_module_call(target: object) -> bool:
     """Return whether this is torch's own ``__call__`` of modules, which calls ``forward``."""
     modules = module_classes()
     if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):
@@ -47,7 +47,7 @@ def _is_torchs_call(target: object) -> bool:
     own = _call_of(type(target.__self__))
     function = target.__func__
     return function in known or (
-        function is own and known_code.is_torchs(function.__code__) and not is_entered(function)
+        function is own and known_code.is_of_torch(function.__code__) and not is_entered(function)
     )
 
 
@@ -61,7 +61,7 @@ def _call_of(cls: type) -> object:
     return static_attribute(cls, "__call__")
 
 
-def one_in(target: object) -> Optional[object]:
+def wrapped_in(target: object) -> Optional[object]:
     """Return what a plain wrapper (made with ``functools.wraps``) wraps, bound like the wrapper; None for others."""
     if not isinstance(target, (FunctionType, MethodType)):
         return None
@@ -76,7 +76,7 @@ def leads_to_compiled(target: object) -> bool:
     for _ in range(100):  # wrappers may form a cycle
         if target is None or is_entered(target):
             return target is not None
-        target = one_in(target)
+        target = wrapped_in(target)
     return False
 
 
@@ -84,30 +84,32 @@ def context_of(wrapper: FunctionType) -> Optional[Callable[[], ContextManager[ob
     """Return the factory of the context that one of torch's wrappers enters (``no_grad``, ``autocast``); None for
     others.
     """
-    if not known_code.is_torchs(wrapper.__code__):
+    if not known_code.is_of_torch(wrapper.__code__):
         return None
+    # ``context_decorator`` (no_grad and the like) closes over a factory, ``autocast_decorator`` over an instance.
     variables = dict(closure_of(wrapper))
     if "ctx_factory" in variables:
         make: Callable[[], ContextManager[object]] = variables["ctx_factory"]
         return make
     instance = variables.get("autocast_instance")
-    return None if instance is None else lambda: copy.copy(instance)  # it keeps what was before in itself
+    # An autocast object stores the previous mode in itself when it is entered: each call gets a copy.
+    return None if instance is None else lambda: copy.copy(instance)
 
 
-def calls_torchs_own(code: CodeType) -> bool:
+def is_inner_code(code: CodeType) -> bool:
     """Return whether this is the function by which Dynamo compiles a call of torch's own code; all of these share one
     code.
     """
     return code.co_name == "inner" and code.co_filename.endswith("external_utils.py")
 
 
-def is_of_torchs(function: object) -> bool:
-    """Return whether it is the function of ``calls_torchs_own``."""
+def is_inner_function(function: object) -> bool:
+    """Return whether it is the function of ``is_inner_code``."""
     code = getattr(plain_function(function), "__code__", None)
-    return isinstance(code, CodeType) and calls_torchs_own(code)
+    return isinstance(code, CodeType) and is_inner_code(code)
 
 
-def behind(function: object) -> object:
+def called_by_inner(function: object) -> object:
     """Return the function that torch's function ``inner`` calls."""
     return dict(closure_of(function))["fn"]
 

@@ -1,4 +1,4 @@
-"""The name of a decorated function or method: its own, not that of the wrapper around it.
+"""Name a decorated function or method by its own name instead of its wrapper's.
 
 Dynamo compiles the wrapper (``can_return_tuple.<locals>.wrapper``), whose code all functions with that decorator share.
 The class of the frame's ``self``, or of the guarded one, distinguishes them. ``wrap_inline.<locals>.inner`` is such a
@@ -11,11 +11,11 @@ import inspect
 from types import CodeType, FunctionType, MethodType
 from typing import Mapping, Optional
 
+from depyf.base.module_namespace import namespace_of
 from depyf.dynamo.entries.callables import module_classes
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.tree import checks_of
 from depyf.dynamo.hooks import frames, private_names
-from depyf.dynamo.hooks.loaded_modules import namespace_of
 from depyf.dynamo.hooks.nested_code import is_qualified, qualified_name
 from depyf.dynamo.hooks.torch_types import Guards
 
@@ -24,7 +24,7 @@ _DEEPEST = 20
 
 def shown_name(code: CodeType, frame_locals: Mapping[str, object]) -> str:
     """Return the qualified name of the function whose frame has these local variables."""
-    if _is_torchs_wrapper(code):
+    if _is_wrap_inline_code(code):
         wrapped = frame_locals.get(code.co_freevars[0])
         return _name_of(type(wrapped), wrapped) or qualified_name(code)
     found = _name_in(type(_first_argument(code, frame_locals)), code)
@@ -46,12 +46,12 @@ def short_name_of_entry(code: CodeType, manager: Guards) -> str:
     """Return the short name of the function that a cache entry is for, as far as its guards show."""
     if not _may_wrap(code):
         return code.co_name
-    if _is_torchs_wrapper(code):
+    if _is_wrap_inline_code(code):
         return _name_of(_class_at(f"L['{code.co_freevars[0]}']", manager)) or code.co_name
     return _name_in(_class_guarded(code, manager), code) or code.co_name
 
 
-def _is_torchs_wrapper(code: CodeType) -> bool:
+def _is_wrap_inline_code(code: CodeType) -> bool:
     """Return whether it is the code of a function that torch puts around what is to be compiled."""
     maker = private_names.WRAP_INLINE.find()
     return isinstance(maker, FunctionType) and code.co_filename == maker.__code__.co_filename and _may_wrap(code)
@@ -97,6 +97,8 @@ def _class_at(source: str, manager: Guards) -> Optional[type]:
 
 def _name_in(cls: Optional[type], code: CodeType) -> Optional[str]:
     """Return ``Class.method`` for the method of a class wrapped in a function with this code; None without one."""
+    # ``class A: forward = wrapper(forward)``: the attribute is a function with the wrapper's code, and its name in the
+    # class is what the user knows. An attribute of the wrapper's own name is no decorated method.
     if cls is None or cls is type(None) or not _may_wrap(code):
         return None
     for base in cls.__mro__:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import Mapping, Sequence, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.hooks import cache_entries, compiled_callables
+from depyf.dynamo.hooks import cache_entries, compiled_callables, private_names
 from depyf.dynamo.hooks.torch_types import Guards
 
 
@@ -27,6 +27,32 @@ def is_backend_of(entry: cache_entries.CacheEntry, backend: object) -> bool:
     if backend is None or used is None:
         return True
     return used is backend or compiled_callables.innermost_backend(used) is backend or bool(used == backend)
+
+
+def hit_of(
+    entries: Sequence[cache_entries.CacheEntry],
+    values: Mapping[str, object],
+    backend: object,
+    *,
+    differentiating: bool = False,
+) -> Optional[cache_entries.CacheEntry]:
+    """Return the entry that Dynamo runs for these local variables, None if it runs none.
+
+    ``differentiating``: of the guards, only those are evaluated that tell apart the entries of the function: the stance
+    has ``skip_guard_eval_unsafe``.
+    """
+    for each in entries:
+        manager = each.guard_manager
+        holds = differentiating_hold(manager, values) if differentiating else first_failure(manager, values)[1]
+        if holds and is_backend_of(each, backend):
+            return each
+    return None
+
+
+def differentiating_hold(manager: Guards, values: Mapping[str, object]) -> bool:
+    """Return whether the guards hold that ``skip_guard_eval_unsafe`` leaves."""
+    root = private_names.DIFFERENTIATING.of(manager)
+    return root is not None and bool(root.check_verbose(dict(values)).result)
 
 
 def would_hit(code: CodeType, values: Mapping[str, object], backend: object, region: int = -1) -> bool:

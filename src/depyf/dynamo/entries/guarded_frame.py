@@ -10,8 +10,7 @@ from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, keys_written, wi
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, in_frame
 from depyf.dynamo.entries.hints import RESUMED
-from depyf.dynamo.guards.check_function import EntryGuards
-from depyf.dynamo.guards.stable_expressions import Naming
+from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.hooks.torch_types import Guards
 
 
@@ -43,5 +42,5 @@ def in_call(
 
 
 def _keys_guarded(subject: str, manager: Guards) -> Set[str]:
-    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
+    guards = EntryGuards.of(manager, "guard")
     return keys_of(subject, (line.source for line in guards.lines))

@@ -7,11 +7,9 @@ import re
 from types import CodeType, ModuleType
 from typing import Dict, FrozenSet, Mapping, Optional, Tuple
 
-from depyf.asynchronous import suppressed, synchronous
-from depyf.bytecode.parsing import parse
-from depyf.dynamo_code import RESUME_PREFIX, installed_globals, loaded_globals
-from depyf.hints import Hints
-from depyf.lazy_pattern import re_compile
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.decompiler import RESUME_PREFIX, Hints, installed_globals, loaded_globals
+from depyf.decompiler.syntax import parse
 
 RESUMED = ("torch_dynamo_resume_in_", "resume_in_")
 """The prefixes of the names of resume functions; the second is that of PyTorch 2.2 and older."""
@@ -67,8 +65,9 @@ def _parameters(function: object) -> Tuple[str, ...]:
 
 def count_outputs(graph_text: str) -> Optional[int]:
     """Return how many values the graph in ``graph_text`` (a dumped captured graph) returns, ``None`` if unknown."""
+    # ``        return (add, mul)``: where only one line returns, no syntax tree of a large graph has to be made.
     returns = _OUTERMOST_RETURN.findall(graph_text)
-    if len(returns) == 1:  # no tree of a large graph is made for one line
+    if len(returns) == 1:
         with suppressed(SyntaxError, ValueError):
             return _length(parse(returns[0], "eval").body)
     try:
@@ -82,7 +81,7 @@ def count_outputs(graph_text: str) -> Optional[int]:
     return None
 
 
-_OUTERMOST_RETURN = re_compile(r"^        return (.+)$", re.MULTILINE)
+_OUTERMOST_RETURN = re.compile(r"^        return (.+)$", re.MULTILINE)
 
 
 def _length(value: Optional[ast.expr]) -> Optional[int]:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Iterator, Mapping, Optional
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard import COMPARISONS, Guard, GuardKind, TensorProperties
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard import COMPARISONS, Guard, GuardKind, StateChange
 from depyf.diagnosis.guard_expressions import of_constant
 from depyf.diagnosis.guard_sources import as_written
-from depyf.diagnosis.guard_text import autocast_setting
 from depyf.dynamo.guards import runtime as guard_runtime
-from depyf.dynamo.guards.tensor_words import shown
 from depyf.dynamo.hooks import torch_names
-from depyf.messages import describe
-from depyf.quick_dataclass import replace
-from depyf.source.printing.unparsing import unparse
 
 if TYPE_CHECKING:
     import torch
+
+_LONGEST = 80
 
 
 def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]) -> Optional[str]:
@@ -28,7 +25,8 @@ def value_of(guard: Guard, frame_locals: Mapping[str, object], frame_globals: Ma
     """
     scope = {"L": frame_locals, "G": frame_globals}
     if guard.kind is GuardKind.RELATION:
-        return _values_in(guard, scope)
+        values = (f"{as_written(each)} is {_evaluated(each, scope)}" for each in guard.sizes)
+        return ", ".join(values) or None
     if guard.kind in COMPARISONS and not guard.operands[1].startswith("<"):  # a class or an object
         return _evaluated(guard.operands[0], scope)
     if guard.kind is GuardKind.MARKS and guard.source:
@@ -40,9 +38,9 @@ def as_known_here(guard: Guard) -> Guard:
     """Return the guard with the names that only this process can resolve: the ids of ``None``, ``True`` and ``False``
     (PyTorch up to 2.8 compares booleans by their ids), and the state of what has changed globally.
     """
-    if guard.kind is GuardKind.GLOBAL_STATE and guard.operands:
-        changed = tuple(map(_with_state, guard.operands))
-        return replace(guard, operands=changed, code=f"GLOBAL_STATE changed: {' '.join(changed)}")
+    if guard.kind is GuardKind.GLOBAL_STATE and guard.changed:
+        changed = tuple(map(_with_state, guard.changed))
+        return replace(guard, changed=changed, code=f"GLOBAL_STATE changed: {' '.join(map(str, changed))}")
     name = {id(value): repr(value) for value in (None, True, False)}.get(guard.identity or 0)
     return guard if name is None or guard.kind is not GuardKind.IDENTITY else of_constant(guard, name)
 
@@ -55,17 +53,16 @@ _STATES = {
 }
 
 
-def _with_state(key: str) -> str:
-    """Return PyTorch's name of a setting, with its current value where that can be read."""
-    autocast = autocast_setting(key)
+def _with_state(change: StateChange) -> StateChange:
+    """Return the change with the value of the setting now, where that can be read."""
+    name, arguments = _STATES.get(change.name, ""), change.autocast[:1] if change.autocast else ()
+    if change.autocast is not None:
+        name = "is_autocast_enabled" if change.autocast[1] == "enabled" else "get_autocast_dtype"
+    asked = torch_names.find("torch", name)
     try:
-        if autocast is None:
-            asked = torch_names.find("torch", _STATES.get(key, ""))
-            return key if asked is None else f"{key}={asked()}"
-        asked = torch_names.find("torch", "is_autocast_enabled" if autocast[1] == "enabled" else "get_autocast_dtype")
-        return key if asked is None else f"{key}={asked(autocast[0])}"
-    except TypeError:  # before 2.4 it takes no device
-        return key
+        return change if asked is None else change.with_value(str(asked(*arguments)))
+    except TypeError:  # before 2.4 is_autocast_enabled takes no device
+        return change
 
 
 def tensor_mismatch(
@@ -74,18 +71,25 @@ def tensor_mismatch(
     """Return how a tensor differs from what a TENSOR_MATCH guard requires; None if no difference is known. PyTorch
     reports this only for the first guard that fails.
     """
-    demanded = guard.tensor
-    if demanded is None:
+    if guard.tensor is None:
         return None
     scope = {"L": frame_locals, "G": frame_globals}
     try:
         value = eval(compile(guard.source, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
-        return next(_mismatches(guard, demanded, value), None)
+        found = list(tensor_mismatches(guard, value))
+        kinds = {each.kind for each in found}
+        if GuardKind.SIZE in kinds:  # other sizes have other strides
+            kinds.discard(GuardKind.STRIDE)
+        return replace(found[0], differences=len(kinds)) if found else None
     except synchronous() as error:  # the guard fails for that reason
         return replace(guard, kind=GuardKind.TENSOR_CLASS, actual=f"nothing ({describe(error)})")
 
 
-def _mismatches(guard: Guard, demanded: TensorProperties, value: torch.Tensor) -> Iterator[Guard]:
+def tensor_mismatches(guard: Guard, value: torch.Tensor) -> Iterator[Guard]:
+    """Yield how a tensor differs from what a TENSOR_MATCH guard requires, the first difference first."""
+    demanded = guard.tensor
+    if demanded is None:
+        return
     if type(value).__qualname__ != demanded.class_name:
         yield replace(guard, kind=GuardKind.TENSOR_CLASS, actual=guard_runtime._class_name(type(value)))
         return
@@ -108,23 +112,20 @@ def _mismatches(guard: Guard, demanded: TensorProperties, value: torch.Tensor) -
                 yield replace(guard, kind=kind, expected=expected, actual=str(now), detail=str(index))
 
 
-def _values_in(guard: Guard, scope: Mapping[str, object]) -> Optional[str]:
-    values = {}
-    for node in ast.walk(parse(guard.code, mode="eval")):
-        is_offset = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "storage_offset"
-        is_item = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call)
-        if isinstance(node, ast.expr) and (is_offset or is_item):
-            values[as_written(unparse(node))] = _evaluated(unparse(node), scope)
-    if not values and guard.source:  # of integers
-        values[guard.subject] = _evaluated(guard.source, scope)
-    return ", ".join(f"{name} is {value}" for name, value in values.items()) or None
-
-
 def _evaluated(code: str, scope: Mapping[str, object]) -> str:
     try:
-        tree = parse(code, mode="eval")
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {"L", "G"}
-        helpers = {name: getattr(guard_runtime, name) for name in names if hasattr(guard_runtime, name)}
-        return shown(eval(compile(tree, "<guard>", "eval"), {**helpers, **scope}))
+        return shown(eval(compile(code, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope}))
     except synchronous() as error:  # the guard fails for that reason: the value is not there
         return f"not there ({describe(error)})"
+
+
+def shown(value: object) -> str:
+    """Return ``value`` on one line of at most 80 characters; never raises, as its ``repr`` may."""
+    try:
+        tensor = torch_names.find("torch", "Tensor")
+        if tensor is not None and isinstance(value, tensor):
+            return f"{value.dtype}".replace("torch.", "") + f"{list(value.shape)} on {value.device}"
+        text = " ".join(repr(value).split())
+    except synchronous() as error:
+        return f"a {type(value).__name__} ({describe(error)})"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

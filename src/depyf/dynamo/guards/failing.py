@@ -1,37 +1,35 @@
-"""Which guards of a cache entry fail for a call: the causes, PyTorch's own first one first, and what follows. If a dict
-lacks a key, or an object has another class, every guard on what is reached through it fails. These follow from one
-cause and are not reported separately.
+"""Find the guards of a cache entry that fail for a call, as causes and consequences; PyTorch's own first failure first.
+
+If a dict lacks a key, or an object has another class, every guard on a value that is reached through it fails. These
+guards are consequences of one cause and are not reported separately.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.answers.lookup import FailedGuard
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.diagnosis.guard import COMPARISONS, NO_GUARD, Guard, GuardKind
+from depyf.answers.why import GuardFailure
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.diagnosis.guard import COMPARISONS, NO_GUARD, Guard, GuardKind, Location
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.diagnosis.guard_explanations import GuardExplanation, explain
-from depyf.diagnosis.guard_sources import is_reached_through
+from depyf.diagnosis.guard_explanations import GuardExplanation, explain, with_sizes_together
+from depyf.diagnosis.guard_sources import is_reached_through, parts_read, reads_values
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
-from depyf.dynamo.guards.check_function import EntryGuards, GuardLine
 from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatch, value_of
+from depyf.dynamo.guards.entry_guards import EntryGuards, GuardLine
+from depyf.dynamo.guards.live_facts import with_facts
 from depyf.dynamo.guards.live_values import NotLiveError
-from depyf.dynamo.guards.python_guards import reads_values
-from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
-from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.hooks.torch_types import Guards
-from depyf.quick_dataclass import dataclass, replace
-from depyf.source.printing.unparsing import unparse
 
 _OF_WHAT_A_VALUE_IS = frozenset(
     (GuardKind.CLASS, GuardKind.IDENTITY, GuardKind.FUNCTION, GuardKind.TENSOR_CLASS, GuardKind.NONE)
+    + (GuardKind.MEMBER, GuardKind.NAMED)
 )
 """Guards on the identity or type of a value: if one fails, everything reached through the value is different, too."""
 
@@ -41,16 +39,16 @@ _OF_A_TENSOR = frozenset(
 )
 """PyTorch's messages for a failed guard on all properties of a tensor."""
 
-_MODES = "function_mode_stack"
-"""Part of the sources of torch function modes."""
+_MODES = ("function_mode_stack", "CURRENT_DEVICE")
+"""Parts of the sources of torch function modes, and of the default device, which is one."""
 
 
 @dataclass(frozen=True)
 class Failing:
-    """The guards that fail on their own, and those that fail because of them; PyTorch's first one comes first."""
+    """Guards that fail on their own, PyTorch's first failure first; and guards that fail because one of these does."""
 
-    causes: Tuple[FailedGuard, ...]
-    follow: Tuple[FailedGuard, ...] = ()
+    causes: Tuple[GuardFailure, ...]
+    follow: Tuple[GuardFailure, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class _Found:
     everything reached through its value is different, too."""
 
     line: GuardLine
-    guard: FailedGuard
+    guard: GuardFailure
     source: str
     missing: str
     is_another: bool
@@ -67,18 +65,26 @@ class _Found:
     @property
     def is_relation(self) -> bool:
         """Whether the guard is about several values."""
-        return self.line.source == EPILOGUE or "ALIASING" in self.line.kind or "OVERLAPPING" in self.line.kind
+        return _is_of_sizes(self.line) or "ALIASING" in self.line.kind or "OVERLAPPING" in self.line.kind
+
+
+def _is_of_sizes(line: GuardLine) -> bool:
+    """Return whether the guard relates sizes: ``L['x'].size()[0] == L['y'].size()[0]``."""
+    # PyTorch 2.4 and later check them last, in the epilogue; before, each is a condition of the one Python function.
+    return line.source == EPILOGUE or (line.kind == TEXT and line.guard.kind is GuardKind.RELATION)
 
 
 def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
     """Return all guards of an entry that fail for these local variables, as causes and what follows from them.
     ``first`` is PyTorch's message about the first one, ``file`` the function's file.
     """
-    guards = EntryGuards.of(manager, "guard", Naming(lambda text: text))
+    guards = EntryGuards.of(manager, "guard")
     scope: Mapping[str, object] = guards.live.global_scope() or {}
     try:
         lines = guards.failing(values, scope)
-        if not guards.live.distinguishes():  # of those that only PyTorch can check: the one that it names, if any
+        # An old PyTorch checks all guards or none: each line without a Python form then fails if any guard does. Only
+        # the line that PyTorch's message is about counts.
+        if not guards.live.distinguishes():
             named = read(first[0]) if len(first) == 1 else NO_GUARD
             lines = [line for line in lines if not line.live or _is_about(line, named)]
         lines = [line for line in lines if not _fails_for_another(line, guards, values)]
@@ -86,32 +92,44 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
         lines = []
     found = [_found(line, guards, manager, values, scope) for line in lines]
     failing = _causes(_named_first(found, first, values, scope))
+    # PyTorch refuses the entry, and no guard in Python form agrees: its message is all that is known.
     if not failing.causes:
         failing = Failing((_reported_by_torch(read(first[0]), values, scope) if first else _UNKNOWN,))
-    places = {each.place for each in (*failing.causes, *failing.follow)}  # hundreds of guards may come from one line
-    whole = {place: with_whole_path(place, file) for place in places}
-    return Failing(_with_places(failing.causes, whole), _with_places(failing.follow, whole))
+    words = with_sizes_together([each.explanation for each in failing.causes])
+    together = tuple(replace(each, explanation=one) for each, one in zip(failing.causes, words))
+    failing = Failing(together, failing.follow)
+    # Hundreds of guards may come from one line: each location is completed once.
+    short = {each.location for each in (*failing.causes, *failing.follow)}
+    whole = {location: with_whole_path(location, file) for location in short}
+    return Failing(_located(failing.causes, whole), _located(failing.follow, whole))
 
 
-_Place = Optional[Tuple[str, int]]
-
-_UNKNOWN = FailedGuard("", "", "", GuardExplanation("", "its guards do not hold, and PyTorch does not say which"))
+_UNKNOWN = GuardFailure("", "", "", GuardExplanation("", "its guards fail, and PyTorch does not report which"))
 
 
 def _found(
     line: GuardLine, guards: EntryGuards, manager: Guards, values: Mapping[str, object], scope: Mapping[str, object]
 ) -> _Found:
     guard = as_known_here(line.guard)
+    # What differs, from the most exact source to the least: PyTorch's own message about this guard (``tensor 'L['x']'
+    # size mismatch at index 0. expected 2, actual 3``), a comparison of the tensor with TENSOR_MATCH, the guard alone.
     reported = guards_function.mismatch(manager, line.code, values) or _reported_for(line, guards, values)
     failed = None if reported is None else as_known_here(read(reported))
-    failed = failed or tensor_mismatch(guard, values, scope) or guard
+    of_tensor = tensor_mismatch(guard, values, scope)
+    failed = failed or of_tensor or guard
+    if of_tensor is not None:
+        failed = replace(failed, differences=of_tensor.differences)
+    failed = with_facts(failed, guard if guard.source else replace(guard, source=line.source), values, scope)
     explanation = explain(failed.with_actual(value_of(guard, values, scope)))
-    is_text = line.kind == TEXT  # of a condition of PyTorch before 2.4, whose source is in its text
-    source = guards_function.source_of(line.code) if is_text else line.source
-    missing = _missing(guard.code if line.source == EPILOGUE else source, values, scope)
+    is_text = line.kind == TEXT  # a condition of PyTorch before 2.4, whose source is in its text
+    source = line.source
+    if is_text:
+        source = guard.source if reads_values(guard.source) and not _is_of_sizes(line) else ""
+    relates = _is_of_sizes(line) or guard.kind is GuardKind.ALIASING
+    missing = _missing(guard.code if relates else source, values, scope)
     return _Found(
         line,
-        FailedGuard(line.kind, line.code, source, explanation, line.guard.user_code, line.guard.location),
+        GuardFailure(line.kind, line.code, source, explanation, line.guard.user_code, line.guard.location),
         source,
         missing,
         is_another=failed.kind in _OF_WHAT_A_VALUE_IS and not (is_text and missing),
@@ -140,31 +158,40 @@ def _named_first(
         return list(found)
     named = read(first[0])
     of_torch = _reported_by_torch(named, values, scope)
-    if named.kind is GuardKind.MISSING:  # PyTorch does not say which line it comes from
+    # Case 1: ``KeyError on L['d']['a']``. The message has no user's line: that of a guard on the value is taken.
+    if named.kind is GuardKind.MISSING:
         missing = named.source
-        place = next((each.guard for each in found if each.missing == missing and each.guard.place), of_torch)
-        guard = replace(of_torch, user_code=place.user_code, place=place.place)
+        located = next((each.guard for each in found if each.missing == missing and each.guard.location), of_torch)
+        guard = replace(of_torch, user_code=located.user_code, location=located.location)
         own = next((each for each in found if each.missing == each.source == missing), None)
         cause = _Found(GuardLine("", missing, named.code, "", "", guard=named), guard, missing, missing, True)
         return [cause, *(each for each in found if each is not own)]
+    # Case 2: no line is about the message. A relation of sizes that raised (``'int' object has no attribute 'size'``)
+    # comes with the value that its line can't read.
     position = next((i for i, each in enumerate(found) if _is_about(each.line, named)), None)
     if position is None:
         raised = (each.missing for each in found if each.source == EPILOGUE and each.missing)
         missing = next(raised, "") if named.kind is GuardKind.NOT_COMPUTED else ""
         line = GuardLine("", missing, named.code, "", "", guard=named)
-        return [_Found(line, of_torch, missing, missing, bool(missing)), *found]
+        others = [] if named.kind is GuardKind.GONE else found  # PyTorch deleted the guards
+        return [_Found(line, of_torch, missing, missing, bool(missing)), *others]
+    # Case 3: the message is about a line. It is explained in PyTorch's terms, with the values that the line knows.
     known, of_call = found[position], as_known_here(named)
+    of_line = known.line.guard if known.line.guard.source else replace(known.line.guard, source=known.line.source)
+    of_call = with_facts(of_call, of_line, values, scope)
+    of_call = replace(of_call, differences=known.guard.explanation.guard.differences)
     if of_call.kind is GuardKind.CLASS:  # its text may have an id only
         of_call = replace(of_call, expected=known.line.guard.expected)
-    if of_call.kind in COMPARISONS or " == " in of_call.code:  # the value now is known
+    if of_call.kind in COMPARISONS or "==" in of_call.operators:  # the value now is known
         of_call = of_call.with_actual(known.guard.explanation.now)
     in_its_words = replace(known, guard=replace(known.guard, explanation=explain(of_call)))
     return [in_its_words, *(each for each in found if each is not known)]
 
 
 def _causes(found: Sequence[_Found]) -> Failing:
+    # PyTorch's order, in which a value is checked before what is reached through it: causes come first.
     causes: List[_Found] = []
-    follow: List[FailedGuard] = []
+    follow: List[GuardFailure] = []
     for each in _missing_once(found):
         if any(_follows(each, cause) for cause in causes):
             follow.append(each.guard)
@@ -189,22 +216,27 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
 
 def _follows(each: _Found, cause: _Found) -> bool:
     """Return whether a guard fails because another one does."""
+    # The same missing value, or another check of a value that is another object.
     if each.missing and each.missing == cause.missing:
         return True
     source = each.missing or (each.line.code if each.is_relation else each.source)
     if cause.is_another and each.source == cause.source:
         return True
+    # A value that is reached through the cause: ``L['d']['a'].x`` where ``L['d']['a']`` is missing or of another class.
     of_one_tensor = each.line.kind == cause.line.kind == "TENSOR_MATCH"  # a tensor made of others
-    of_one_number = cause.guard.explanation.cause is GuardCause.NUMBER  # the real part of a complex one
+    number = cause.guard.explanation  # a complex number, and its real part
+    of_one_number = number.cause is GuardCause.COMPLEX or number.guard.kind is GuardKind.NAN
     if each.missing or cause.is_another or of_one_tensor or of_one_number:
         if is_reached_through(source, cause.missing or cause.source):
             return True
+    # Two checks of one value, such as its class and its length.
     explanation, other = each.guard.explanation, cause.guard.explanation
     if explanation.subject and explanation.subject == other.subject:
         return True
-    if cause.line.guard.kind is GuardKind.MODES and _MODES in each.source:
+    if cause.line.guard.kind is GuardKind.MODES and any(part in (each.source or each.line.code) for part in _MODES):
         return True
-    is_mode = not other.subject and other.advice  # each tensor shows it as well
+    # A mode of PyTorch's, which every tensor shows as well: under autocast each has one more dispatch key.
+    is_mode = not other.subject and other.advice
     return bool(is_mode and explanation.subject and explanation.advice == other.advice)
 
 
@@ -212,19 +244,14 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
     """Return the first part of a source, or of an expression of sources, that can't be read for this call; empty if all
     can.
     """
-    try:
-        tree = parse(code, mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope}
-    parts = [each for each in ast.walk(tree) if isinstance(each, (ast.Attribute, ast.Subscript, ast.Call))]
-    smallest = (each for each in reversed(parts) if reads_values(each) and not _can_be_read(each, names))
-    return next(map(unparse, smallest), "")
+    parts = parts_read(code)
+    names = {**guard_runtime.torch_guard_names(), "L": values, "G": scope} if parts else {}
+    return next((part for part in parts if not _can_be_read(part, names)), "")
 
 
-def _can_be_read(tree: ast.expr, names: Dict[str, object]) -> bool:
+def _can_be_read(part: str, names: Dict[str, object]) -> bool:
     try:
-        eval(compile(ast.Expression(tree), "<guard>", "eval"), names)
+        eval(compile(part, "<guard>", "eval"), names)
     except NameError:  # an unknown helper of PyTorch: the guard itself has more detail
         return True
     except synchronous():
@@ -238,33 +265,59 @@ def _is_about(line: GuardLine, named: Guard) -> bool:
     """
     if line.guard.code == named.code:
         return True
+    # ``tensor 'L['x']' dtype mismatch``: the line is ``check_tensor(L['x'], ...)``, or before 2.4 the one condition
+    # ``___check_tensors(L['x'], L['y'], ...)``.
     if named.kind in _OF_A_TENSOR:
         is_condition = line.code.startswith(guards_function.TENSORS)
         return is_condition or (line.kind in ("TENSOR_MATCH", "DYNAMIC_INDICES") and named.source == line.source)
+    # ``_dynamo_dynamic_indices not a subset: ...`` and ``Duplicate tensor found`` name no value.
     if named.kind is GuardKind.MARKS:
         return line.guard.kind is GuardKind.MARKS
     if named.kind is GuardKind.SAME_TENSOR:
         return "ALIASING" in line.kind
+    # ``len(L['d']) != 2`` and ``TYPE_MISMATCH(L['d'])`` come from a dict manager, which has no text.
     if named.kind in (GuardKind.NUMBER_OF_KEYS, GuardKind.CLASS_OF_DICT):
         return named.source == line.source
     return named.kind is line.guard.kind is GuardKind.GLOBAL_STATE
 
 
-def _reported_by_torch(guard: Guard, values: Mapping[str, object], scope: Mapping[str, object]) -> FailedGuard:
-    known = as_known_here(guard)
+def _reported_by_torch(guard: Guard, values: Mapping[str, object], scope: Mapping[str, object]) -> GuardFailure:
+    known = with_facts(as_known_here(guard), guard, values, scope)
     explanation = explain(known.with_actual(value_of(known, values, scope)))
-    return FailedGuard("", known.code, "", explanation, guard.user_code, guard.location)
+    return GuardFailure("", known.code, "", explanation, guard.user_code, guard.location)
 
 
-def _with_places(guards: Sequence[FailedGuard], places: Mapping[_Place, _Place]) -> Tuple[FailedGuard, ...]:
-    return tuple(replace(each, place=places[each.place]) for each in guards)
+def _located(
+    guards: Sequence[GuardFailure], whole: Mapping[Optional[Location], Optional[Location]]
+) -> Tuple[GuardFailure, ...]:
+    return tuple(replace(each, location=whole[each.location]) for each in guards)
 
 
-def with_whole_path(place: Optional[Tuple[str, int]], function_file: str) -> Optional[Tuple[str, int]]:
-    """Return ``place`` with the full path of its file: PyTorch omits the prefix that it shares with PyTorch's own
-    path.
+def with_whole_path(location: Optional[Location], function_file: str) -> Optional[Location]:
+    """Return ``location`` with the full path of its file: of ``function_file``, or of a loaded module. PyTorch omits
+    the prefix that the file shares with PyTorch's own folder.
     """
-    if place is None or os.path.isabs(place[0]):
-        return place
-    files = [function_file, *(file_of(namespace) for _, namespace in loaded_namespaces())]
-    return next(((file, place[1]) for file in files if file is not None and file.endswith(place[0])), place)
+    if location is None or os.path.isabs(location[0]) or location[0].startswith("<"):  # ``<string>`` is no path
+        return location
+    path, line = location
+    return (function_file if function_file.endswith(path) else _loaded_file(path)), line
+
+
+_MODULES: Dict[str, str] = {}
+"""The names of the modules that were found, by the endings of their files."""
+
+
+def _loaded_file(ending: str) -> str:
+    """Return the file of the first loaded module that ends so; ``ending`` itself if there is none."""
+    # A module may have been replaced since it was found, and one that was not there may have been loaded.
+    known = file_of(loaded_namespace(_MODULES.get(ending)))
+    if known is not None and known.endswith(ending):
+        return known
+    # Not only at a separator: of a path that shares only the root folder with PyTorch, the first letter is missing, as
+    # PyTorch's ``shorten_filename`` cuts one character more than the prefix, which is ``/`` itself there.
+    for name, namespace in loaded_namespaces():
+        file = file_of(namespace)
+        if file is not None and file.endswith(ending):
+            _MODULES[ending] = name
+            return file
+    return ending

@@ -6,8 +6,8 @@ import ast
 import importlib
 from typing import Dict, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.guards import runtime as guard_runtime
 
 _LITERAL_NAMES = frozenset({"frozenset", "set", "device", "torch", "np", "inf"})

@@ -87,7 +87,9 @@ class LiveGuard:
         manager = self._manager()
         if manager is None:
             self._partial.clear()
-            raise NotLiveError("the cache entry of this guard is gone (torch._dynamo.reset, or an object of it died)")
+            raise NotLiveError(
+                "the cache entry of this guard is gone: by torch._dynamo.reset, or with an object that it guards"
+            )
         return manager
 
     def check(self, frame_locals: Mapping[str, object]) -> bool:
@@ -139,6 +141,10 @@ class LiveGuard:
         """Return whether ``check_path`` can check single guards; an older PyTorch can only check all of them."""
         manager = self._living()
         return guards_function.is_function(manager) or hasattr(getattr(manager, "root", None), "clone_manager")
+
+    def is_alive(self) -> bool:
+        """Return whether the cache entry exists."""
+        return self._manager() is not None
 
     def global_scope(self) -> Optional[Dict[str, object]]:
         """Return the globals that the guards read, ``None`` if the entry has been deleted."""
@@ -231,6 +237,11 @@ class LiveTable:
             value = value.co_consts[index] if isinstance(value, CodeType) else value[index]
         return True, value
 
+    def is_alive(self) -> bool:
+        """Return whether a cache entry or a code object exists that the table refers to."""
+        guards = any(guard.is_alive() for guard in self._guards.values())
+        return guards or any(reference() is not None for reference in self._codes.values())
+
     def global_scope(self) -> Dict[str, object]:
         """Return the user's globals, empty if they are unknown."""
         for guard in self._guards.values():
@@ -248,13 +259,24 @@ class LiveNames(_ByName[str, str]):
 
 
 _tables: Dict[str, LiveTable] = {}
+_KEPT = 200
+"""How many of the last tables are kept in any case: without its cache entries a table still has the ids of classes."""
+
+_sweep_at = [2 * _KEPT]
+"""The number of tables at which dead ones are removed: twice as many as the last time, so that each is seen rarely."""
 _tables_lock = Lock()
 
 
 def register(path: str, table: LiveTable) -> None:
     """Register ``table`` for the file at ``path``, which gets it when it is imported in this process."""
     with _tables_lock:
-        _tables[os.path.realpath(path)] = table
+        path = os.path.realpath(path)
+        _tables.pop(path, None)
+        _tables[path] = table
+        if len(_tables) >= _sweep_at[0]:  # a process may open sessions all its life
+            for known in [each for each in list(_tables)[:-_KEPT] if not _tables[each].is_alive()]:
+                del _tables[known]
+            _sweep_at[0] = 2 * max(_KEPT, len(_tables))
 
 
 def live_table(path: str) -> LiveTable:

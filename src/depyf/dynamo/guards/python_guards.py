@@ -1,14 +1,15 @@
-"""The guards of PyTorch before 2.4: one Python function, with the text of each of its conditions beside it."""
+"""Evaluate the guards of PyTorch before 2.4: one Python function, with the text of each condition beside it.
+
+``code_parts`` are the conditions (``___check_type_id(L['x'], 94)``), ``verbose_code_parts`` have the user's line as a
+comment, ``closure_vars`` the helpers that they call, and ``global_scope`` has ``G``. PyTorch 2.4 made a tree of this.
+"""
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, AbstractSet, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks.torch_types import GuardFunction, Guards
-from depyf.source.printing.unparsing import unparse
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -35,49 +36,17 @@ def is_function(manager: object) -> TypeIs[GuardFunction]:
 def conditions(manager: GuardFunction) -> Iterator[Tuple[str, str]]:
     """Yield each condition as Python, and again with the user's line that caused it as a comment."""
     verbose = getattr(manager, "verbose_code_parts", None) or manager.code_parts
-    seen = set()
+    seen = set()  # a condition may be listed several times
     for code, with_comment in zip(manager.code_parts, verbose):
         if code not in seen and not any(each in code for each in _ABOUT_THE_CALL):
             seen.add(code)
             yield code, with_comment
 
 
-def source_of(code: str) -> str:
-    """Return the source that a condition checks, in PyTorch's terms; empty if it checks several values or none.
-
-    ``___check_obj_id(L['x'].y, 7)`` is about ``L['x'].y``, ``set(L['d'].keys()) == {'a'}`` about ``L['d']``.
-    """
-    try:
-        tree: ast.expr = parse(code, mode="eval").body
-    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    while not isinstance(tree, (ast.Attribute, ast.Subscript)) or _is_method(tree):
-        if isinstance(tree, ast.UnaryOp):
-            tree = tree.operand
-        elif isinstance(tree, ast.Compare) and len(tree.ops) == 1:
-            tree = tree.comparators[0] if isinstance(tree.ops[0], (ast.In, ast.NotIn)) else tree.left
-        elif isinstance(tree, ast.Call):
-            tree = next(filter(reads_values, [*reversed(tree.args), tree.func]), ast.Constant(None))
-        elif isinstance(tree, ast.Attribute):
-            tree = tree.value
-        else:
-            return ""
-    return unparse(tree) if reads_values(tree) and not code.startswith(TENSORS) else ""
-
-
-def _is_method(tree: ast.expr) -> bool:
-    return isinstance(tree, ast.Attribute) and tree.attr == "keys"
-
-
-def reads_values(tree: ast.AST) -> bool:
-    """Return whether an expression reads a local or global variable of the compiled frame."""
-    return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in ast.walk(tree))
-
-
 def holds(
     manager: GuardFunction, frame_locals: Mapping[str, object], wanted: Optional[AbstractSet[str]] = None
 ) -> bool:
-    """Return whether all conditions, or all of those ``wanted``, pass; one that can't be evaluated fails."""
+    """Return whether all conditions, or all ``wanted`` conditions, pass; a condition that raises fails."""
     chosen: List[str] = [code for code, _ in conditions(manager) if wanted is None or code in wanted]
     scope = _scope(manager, frame_locals)
     try:
@@ -106,6 +75,7 @@ def mismatch(manager: Guards, code: str, frame_locals: Mapping[str, object]) -> 
         return None
     scope = _scope(manager, frame_locals)
     try:
+        # The verbose twin takes the same arguments and returns True, or a message about the first tensor that differs.
         words = eval(code, {**scope, "___check_tensors": scope["___check_tensors_verbose"]})
     except synchronous():
         return None

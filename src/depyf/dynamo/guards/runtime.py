@@ -10,7 +10,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.guards.live_values import LiveId, NotLiveError, live_table
 from depyf.dynamo.hooks import private_names, torch_names
 

@@ -1,4 +1,4 @@
-"""Python expressions of guards, with names that are the same in every run."""
+"""Make the text of a guard's expression the same in every run: without ids in names, and with sets in one order."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import ast
 import builtins
 import functools
 from dataclasses import field
-from typing import Callable, Dict, FrozenSet, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Optional, Set
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import walk
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.text_edits import edited
+from depyf.decompiler.syntax import parse, walk
 from depyf.diagnosis.guard_text import has_id_in_name
 from depyf.diagnosis.plain_guards import names_of_plain
 from depyf.dynamo.guards import runtime as guard_runtime
-from depyf.quick_dataclass import dataclass
-
-Edit = Tuple[Tuple[int, int], Tuple[int, int], str]
-"""Start and end, as line (from 1) and column (in UTF-8 bytes), and the replacement text."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,8 @@ class Naming:
     """
 
     stable: Callable[[str], str]
+    hide: Optional[Callable[[str], str]] = None
+    """Returns the text of a guard without the values that are not to be shown; None: all are shown."""
     ids: Dict[str, int] = field(default_factory=dict)
     names: Dict[str, str] = field(default_factory=dict)
     used: Set[str] = field(default_factory=set)
@@ -52,6 +51,7 @@ class Naming:
 
 def tidy(expression: str, naming: Naming) -> Optional[str]:
     """Return the expression with stable names; ``None`` if it is not Python or uses unknown names."""
+    # Most of a model's guards have a form whose names a pattern finds; these need no edit.
     plain = None if has_id_in_name(expression) else names_of_plain(expression)
     if plain is not None and plain <= _known_names():
         naming.used.update(plain)
@@ -60,6 +60,7 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
         tree = parse(expression, mode="eval")
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    # All other expressions: collect the names, and the edits by their positions, as ``unparse`` would change the rest.
     names, edits = set(), []
     for node in walk(tree):
         if isinstance(node, ast.Name):
@@ -82,26 +83,19 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
 
 
 def _replacement(node: ast.AST, naming: Naming) -> Optional[str]:
+    # ``G['__import_torch_139767862978176']``: the name of a global that ends in an id.
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         if has_id_in_name(node.value) and naming.stable(node.value) != node.value:
             return naming.global_name(node.value)
     elif isinstance(node, ast.Set) and all(isinstance(element, ast.Constant) for element in node.elts):
         # The order of strings in a set is not the same in every run.
         return "{" + ", ".join(sorted(repr(element.value) for element in node.elts)) + "}"  # type: ignore[attr-defined]
+    # ``repr`` writes these two without their modules.
     elif isinstance(node, ast.Name) and node.id == "inf":
         return "float('inf')"
     elif isinstance(node, ast.Name) and node.id == "device":
         return "torch.device"
     return None
-
-
-def edited(text: str, edits: Sequence[Edit]) -> str:
-    """Return ``text`` with the ranges replaced; they do not overlap."""
-    lines = [line.encode() for line in text.split("\n")]
-    for (first, start), (last, end), replacement in sorted(edits, reverse=True):
-        tail = lines[last - 1][end:]
-        lines[first - 1 : last] = [lines[first - 1][:start] + replacement.encode() + tail]
-    return b"\n".join(lines).decode()
 
 
 @functools.lru_cache(maxsize=None)

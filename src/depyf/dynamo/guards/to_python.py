@@ -1,15 +1,15 @@
-"""Turn PyTorch's text of one guard into a Python expression that checks the same; ``None`` where there is none.
+"""Turn PyTorch's text of one guard into a Python expression that checks the same; None if no expression does.
 
-The text is made for people: it mixes in class names, ids and JSON, and is less strict than the check behind it
-(``L['n'] == 2`` also demands an ``int``). So the kind of the guard selects the check, and the text only provides the
-operands.
+The text is written for people: it contains class names, ids and JSON, and is less strict than the C++ check that it
+describes (``L['n'] == 2`` also demands an ``int``). So the class of the guard selects the check, and the text only
+provides the operands.
 """
 
 from __future__ import annotations
 
 import enum
 import json
-from typing import Callable, Mapping, Optional
+from typing import Callable, Mapping, Optional, Sequence
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import short_name
@@ -56,12 +56,15 @@ def _text(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _equals(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    if not guard.operands:
+    """``L['x'] == 2``, ``L['x'] == <Color.RED: 1>``, ``L['x'] == device(type='cpu')``."""
+    if len(guard.operands) != 2:  # the ``repr`` of the value may be a comparison: ``L['x'] == 1 <= x <= 3``
         return None
     reference, shown = guard.operands
+    # The ``repr`` of a member of an Enum is not Python, but says which object it is.
     member = _enum_member(check.value_type, shown)
     if member is not None:
         return f"___check_obj_id({reference}, {naming.id_of(f'{type(member).__qualname__}.{member.name}', id(member))})"
+    # Text of another class than the value had is not its value: a subclass of int prints as an int.
     found, value = literal_value(shown)
     if not found or (check.value_type is not None and type(value) is not check.value_type):
         return None
@@ -91,6 +94,7 @@ _ID_CHECKS = {
 
 
 def _id_check(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    # ``___check_type_id(L['x'], 94000000001), type=<class 'a.B'>``: the file gets ``___ids['a.B']`` for the number.
     function = _ID_CHECKS.get(guard.kind)
     if function is None or guard.identity is None:
         return None
@@ -99,17 +103,24 @@ def _id_check(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _tensor(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    # ``check_tensor(L['x'], Tensor, DispatchKeySet(CPU, ...), torch.float32, device=None, requires_grad=False,
+    # size=[2, None], stride=[None, 1])``: class and dispatch keys are no Python, the rest is.
     demanded = guard.tensor
     if demanded is None:
         return None
     return (
         f"___check_tensor({guard.source}, {demanded.class_name!r}, {demanded.dispatch_keys!r}, {demanded.dtype}, "
-        f"device={demanded.device}, requires_grad={demanded.requires_grad}, size={demanded.size}, "
-        f"stride={demanded.stride})"
+        f"device={demanded.device}, requires_grad={demanded.requires_grad}, size={_list(demanded.sizes)}, "
+        f"stride={_list(demanded.strides)})"
     )
 
 
+def _list(numbers: Optional[Sequence[str]]) -> str:
+    return "None" if numbers is None else f"[{', '.join(numbers)}]"
+
+
 def _global_state(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
+    # ``___check_global_state() against {"grad_mode": true, ...}``
     if guard.expected is None:
         return None
     state = guard_runtime.flat_global_state(json.loads(guard.expected))
@@ -127,27 +138,25 @@ def _lambda(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _iterator(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    if guard.kind not in (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE) or check.value_type is None:
+    # ``___tuple_iterator_len(L['it']) == 2``: the C++ guard compares the class first.
+    is_known = guard.kind in (GuardKind.ITERATOR_LENGTH, GuardKind.ITERATOR_STATE)
+    if not is_known or not guard.arguments or check.value_type is None:
         return None
     expected = naming.id_of(guard_runtime._class_name(check.value_type), id(check.value_type))
-    return f"___check_type_id({_argument(guard.operands[0])}, {expected}) and {guard.code}"
+    return f"___check_type_id({guard.arguments[0]}, {expected}) and {guard.code}"
 
 
 def _length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    return f"len({guard.code[len('not ') :]}) == 0" if guard.kind is GuardKind.EMPTY else guard.code
+    if guard.kind is GuardKind.EMPTY and guard.arguments:  # PyTorch's ``not x``, where its C++ takes the length
+        return f"len({guard.arguments[0]}) == 0"
+    return guard.code
 
 
 def _dict_length(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    if guard.kind is GuardKind.EMPTY:
-        return f"dict.__len__({guard.code[len('not ') :]}) == 0"
-    if guard.kind is not GuardKind.LENGTH:
+    # ``len(L['d']) == 2``: C++ takes the length of the dict itself, whatever ``__len__`` its class has.
+    if guard.kind not in (GuardKind.EMPTY, GuardKind.LENGTH) or not guard.arguments:
         return None
-    return f"dict.__len__({_argument(guard.operands[0])}) == {guard.expected}"
-
-
-def _argument(call: str) -> str:
-    """Return the text of the only argument of a call."""
-    return call.partition("(")[2].rstrip()[:-1]
+    return f"dict.__len__({guard.arguments[0]}) == {0 if guard.kind is GuardKind.EMPTY else guard.expected}"
 
 
 def _dict_version(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
@@ -158,9 +167,12 @@ def _dict_version(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
 
 
 def _set_contains(check: Check, guard: Guard, naming: Naming) -> Optional[str]:
-    if guard.kind is not GuardKind.CONTAINS or (guard.holds and not cache_entries.reports_absent_items()):
+    if guard.kind is not GuardKind.CONTAINS or not guard.arguments:
         return None
-    contains = f"___set_contains({_argument(guard.code)})"
+    # PyTorch 2.8 and 2.9 print ``set.__contains__(L['s'], 1)`` for a forbidden item, too: it is unknown which is meant.
+    if guard.holds and not cache_entries.reports_absent_items():
+        return None
+    contains = f"___set_contains({', '.join(guard.arguments)})"
     # C++ fails a container of another type in either case.
     return contains if guard.holds else f"isinstance({check.source}, (set, frozenset)) and not {contains}"
 
@@ -195,11 +207,14 @@ def _access(check: Check, naming: Naming) -> Optional[str]:
 def attribute_read(check: Check) -> Optional[str]:
     """Return the attribute of its source that a check of kind ACCESS reads, None where it reads the source itself."""
     name = attribute_of(check.parts[0])
-    # The source of such a manager is that of the object whose attribute it reads, or that of the attribute.
+    # The manager's source is the object whose attribute is read, or the attribute itself.
     return None if name is None or check.source.endswith("." + name) else name
 
 
 def _dimension_marks(check: Check, naming: Naming) -> Optional[str]:
+    # One guard with a part for each kind of mark, either ``hasattr(L['x'], '_dynamo_dynamic_indices') == False`` or
+    # ``((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(...) else True)``. A PyTorch with
+    # other kinds is left to PyTorch.
     guards = [read(part) for part in check.parts]
     if {f"_dynamo_{guard.detail}" for guard in guards} != set(guard_runtime._MARKS):
         return None

@@ -1,7 +1,7 @@
-"""Walk the guard tree of a cache entry: every check that PyTorch's C++ does, in its order.
+"""Walk the guard tree of a cache entry: yield every check of PyTorch's C++ code, in its order.
 
-Most checks are leaf guards, which carry their own text. Two are not: a dict manager compares class and length, and an
-accessor without further guards still requires that its value exists.
+Most checks are leaf guards, which carry their own text. Two kinds have no leaf guard: a dict manager compares class and
+length, and an accessor without further guards still requires that its value exists.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING, Dict, FrozenSet, Iterator, List, Optional, Set, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.guard import GuardKind
 from depyf.diagnosis.guard_sources import local_name
 from depyf.diagnosis.guard_text import local_index_of, read, without_ids
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.live_values import check_in_its_grad_mode
 from depyf.dynamo.hooks.torch_types import DictGuardNode, GuardAccessor, GuardNode, Guards
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard
@@ -85,14 +85,24 @@ def _epilogue(root: GuardNode) -> Iterator[Check]:
 def _visit(
     node: GuardNode, root: GuardNode, above: FrozenSet[str], accessor: Optional[GuardAccessor], found: List[Check]
 ) -> None:
-    """Add the checks of ``node`` and of all below it to ``found``."""
+    """Add the checks of ``node`` and of its descendants to ``found``, parents first.
+
+    For ``L['x'].f is None`` and a class check of ``L['x']``::
+
+        root
+        └─ FrameLocalsGuardAccessor(key='x', framelocals_idx=0)   L['x']:    TYPE_MATCH
+           └─ GetAttrGuardAccessor(f)                             L['x'].f:  NONE_MATCH
+    """
+    # The root has no source, and is on no path: every path would have it.
     source = "" if node is root else node.get_source()
     path = above if node is root else above | {source}
     value_type = _value_type(node)
     leaves = node.get_leaf_guards()
     children = list(_dict_children(node) if _is_dict_manager(node) else _ordered_children(node))
+    # A DictGuardManager checks class and length in C++ before its leaf guards, and has no text for that.
     if _is_dict_manager(node):
         found.append(Check(DICT_MANAGER, source, (), value_type, path, _dict_length(node, root, source, path)))
+    # An accessor whose value nothing checks: C++ reads the value, and fails if it is not there.
     elif node is not root and not leaves and not children and accessor is not None:
         found.append(Check(ACCESS, source, (accessor.repr(),), value_type, path))
     for leaf in leaves:
@@ -140,6 +150,8 @@ def _dict_length(node: GuardNode, root: GuardNode, source: str, path: FrozenSet[
     """Return how many keys a dict manager requires. PyTorch has no getter for it; it is in the message when the number
     is wrong.
     """
+    # Ask the guards on the path to this dict with an empty dict of its class: ``len(L['d']) != 2`` has the number.
+    # Only for a local variable, as the path to any other dict would have to be made up, too.
     local = local_name(source)
     probe = _empty_dict(_value_type(node))
     if local is None or probe is None or not hasattr(root, "clone_manager"):

@@ -1,7 +1,12 @@
 """Attribute work that PyTorch does outside of a Dynamo compilation to a compile id, and to a piece of a split graph.
-PyTorch has a compile id only while Dynamo compiles. ``standalone_compile`` may be called without Dynamo, or later, with
-a piece of a graph that Dynamo captured earlier; ``aot_compile`` calls the backend after the capture has ended. This
-module returns the compile id for such work. Without a Dynamo compilation behind it, it is made up: ``standalone/0``.
+
+PyTorch has a compile id only while Dynamo compiles. This module finds the compile id of work at other times:
+
+- ``torch._inductor.standalone_compile`` may be called without Dynamo, or with a piece of a graph that Dynamo captured
+  earlier (vLLM splits graphs and compiles the pieces when they are first called). The piece is a graph module, and
+  ``GraphOwners`` knows from which graph it was split or copied.
+- ``torch.compile(...).aot_compile`` calls the backend after the capture has ended, on the same thread.
+- Work that belongs to no Dynamo compilation gets an id that is made up: ``standalone/0``.
 """
 
 from __future__ import annotations
@@ -17,12 +22,12 @@ from dataclasses import field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.own_package import is_own
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
-from depyf.own_package import is_own
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_PASS, LATER, PIECE_STARTS, STANDALONE, Event
 
 if TYPE_CHECKING:
@@ -69,10 +74,15 @@ class GraphOwners:
         """Record a new graph module, made while this thread worked for ``compile_id``, as a copy of ``origin`` if that
         is a graph module. The graph modules that it calls are its pieces.
         """
+        # A copy belongs to the compilation and the piece of its original; a new module to the compilation that runs.
         owner, piece = self._of(origin) or (_Owner(compile_id), "")
         pieces = list(_pieces(module))
+        # A module without compilation, pieces and original can get an id later only by a call of Inductor, which makes
+        # one up: remembering it would be of no use.
         if owner.compile_id is not None or pieces or origin is not None:
             self._add(module, owner, piece)
+        # ``split_module`` makes the pieces first, then the module that calls them: only now their names are known. A
+        # module that calls pieces of another graph does not take them over.
         for name, child in pieces:
             known = self._of(child)
             if known is None or not known[1]:
@@ -94,16 +104,19 @@ class GraphOwners:
         known = self._of(module)
         if known is not None:
             owner, piece = known
+            # The owner is one object for all pieces of a graph: they share the id that the first of them gets.
             if owner.compile_id is None:
                 owner.compile_id = current or new_id()
             return owner.compile_id, piece
+        # A graph that was captured before depyf's hooks were installed has its id from Dynamo (2.7 and later).
         captured = getattr(module, "meta", {}).get("dynamo_compile_id")
         return (None if captured is None else str(captured)), ""
 
     def begin(self, module: object, sizes: Optional[Tuple[str, str]]) -> str:
-        """Return what a compilation of this piece that begins is called; empty for a whole graph. ``sizes`` are those
-        that a backend compiles a piece of that name for: ``submod_0[1-64]``. Where they are not known, the second
-        compilation is ``submod_0#2``.
+        """Name the compilation of this piece that starts now; empty for a whole graph.
+
+        ``sizes`` is the name of a piece and the sizes that a backend compiles it for: ``submod_0[1-64]``. Where the
+        sizes are not known, the second compilation is ``submod_0#2``.
         """
         owner, piece = self._of(module) or (None, "")
         if owner is None or not piece:
@@ -121,6 +134,7 @@ def origin_of(maker: Optional[FrameType], root: object) -> Optional[object]:
     """Return the graph module that another was copied or made from; ``maker`` is the frame that makes it from
     ``root``.
     """
+    # ``GraphModule.__deepcopy__`` passes a plain module with the attributes as ``root``.
     if maker is not None and maker.f_code.co_name in ("__deepcopy__", "__copy__"):
         return maker.f_locals.get("self")
     return root if hasattr(root, "print_readable") else None
@@ -150,7 +164,7 @@ def _pieces(module: torch.fx.GraphModule) -> Iterator[Tuple[str, torch.nn.Module
 
 @dataclass
 class _Work:
-    """The previous work of a thread that works for another compilation, and since when it does."""
+    """What a thread worked for before it started to work for another compilation, and when that was."""
 
     compile_id: Optional[str]
     piece: str
@@ -221,9 +235,10 @@ class Attribution:
             _here.compile_id = compile_id
 
     def attributed(self, event: Event) -> Event:
-        """Return the event with its compile id, if torch gives none, and that of a pass with its piece: it may be
-        repeated from a cache.
+        """Return the event with its compile id, if torch gives none. The event of a pass gets the name of the piece
+        that is compiled now, since it may be repeated from a cache for another piece.
         """
+        # vLLM reports the sizes just before it calls Inductor for the piece, on the same thread.
         if event.name == PIECE_STARTS:
             _here.sizes = _sizes_of_a_piece(event.payload)
         compile_id = event.compile_id or getattr(_here, "compile_id", None)
@@ -256,6 +271,8 @@ class Attribution:
     def _begin(self, work: _Work, module: object) -> None:
         if work.compiling:  # it calls itself, with settings
             return
+        # An id of the thread comes first: Dynamo compiles, or ``aot_compile``. Then the id of the graph that the module
+        # is a piece of. ``outermost`` tells the hub that no Dynamo compilation will report the end.
         before = current_compile_id()
         owner, _ = self._owners.of(module, before)
         piece = self._owners.begin(module, vars(_here).pop("sizes", None))
@@ -273,6 +290,8 @@ class Attribution:
             return
         compile_id = _here.compile_id
         work.restore()
+        # Without Dynamo there are no metrics: depyf sends them. A piece that is compiled later only reports its time;
+        # the metrics of its compilation have been sent by Dynamo.
         if work.described:
             self._receive(_metrics(compile_id, work, failure))
         elif work.outermost:
@@ -329,7 +348,7 @@ def _described(name: str, code: Optional[CodeType]) -> Dict[str, object]:
     if code is not None:
         return {"co_name": code.co_name, "co_filename": code.co_filename, "co_firstlineno": code.co_firstlineno}
     frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None and (known_code.is_torchs(frame.f_code) or is_own(frame.f_code.co_filename)):
+    while frame is not None and (known_code.is_of_torch(frame.f_code) or is_own(frame.f_code.co_filename)):
         frame = frame.f_back
     if frame is None:
         return {"co_name": name, "co_filename": "<unknown>", "co_firstlineno": 0}

@@ -11,11 +11,11 @@ import traceback
 from typing import Callable, ContextManager, Dict, List, Mapping, Optional, TypeVar
 
 from depyf.answers.bisected import Bisected
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting, replace_attribute
-from depyf.messages import describe
 
 T = TypeVar("T")
 
@@ -133,8 +133,8 @@ def _settings(changes: Optional[Dict[str, object]]) -> ContextManager[object]:
 
 
 def _ended(call: Callable[[], T]) -> T:
-    """Return the result of the call. If it raises, clear the bisector's own frames: it restores its state when an
-    object is deleted that one of them holds."""
+    """Return the result of the call. If it raises, clear the bisector's frames: the bisector restores its state when an
+    object is deleted that a frame holds."""
     try:
         return call()
     except BaseException as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Dict, List, Optional
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.torch_types import Guards
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.recompiles import REMOVED
 
 _forgotten: Dict[int, CodeType] = {}
@@ -38,8 +38,9 @@ def _as_read(entry: Any) -> CacheEntry:
 
 
 def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
-    """Return Dynamo's cache entries of the original ``code``, most recently used first. ``region`` is that of a
-    ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried first.
+    """Return Dynamo's cache entries of the original ``code``, most recently used first.
+
+    ``region`` identifies a ``torch.compile(..., isolate_recompiles=True)``, whose entries are tried first.
     """
     of_region = private_names.CACHE_ENTRIES_OF_REGION.find() if region != -1 else None
     own = [] if of_region is None else list(of_region(code, region))
@@ -84,5 +85,5 @@ def forget_entry(guards: object) -> None:
 
 
 def has_regions() -> bool:
-    """Return whether this torch (2.13) can isolate the cache entries of one ``torch.compile`` from those of others."""
+    """Return whether this torch (2.13) can keep the cache entries of each ``torch.compile`` apart."""
     return private_names.CACHE_ENTRIES_OF_REGION.find() is not None

@@ -6,7 +6,7 @@ from types import MethodType, SimpleNamespace
 from typing import Any, Optional
 
 from depyf.dynamo.hooks import private_names
-from depyf.dynamo.hooks.known_code import is_torchs
+from depyf.dynamo.hooks.known_code import is_of_torch
 
 
 def entry_of(compiled: Any) -> Optional[Any]:
@@ -20,11 +20,11 @@ def entry_of(compiled: Any) -> Optional[Any]:
     if code is None or not private_names.ORIGINAL_CALLABLE.is_on(function):
         return None
     if "self" not in code.co_freevars:  # up to 2.5, a disabled function does not record what disabled it
-        disabled = private_names.DISABLED.of(function) and is_torchs(code)
+        disabled = private_names.DISABLED.of(function) and is_of_torch(code)
         return SimpleNamespace(callback=None) if disabled else None
     cell = function.__closure__[code.co_freevars.index("self")]
     found = cell.cell_contents
-    return found if hasattr(found, "callback") and is_torchs(code) else None
+    return found if hasattr(found, "callback") and is_of_torch(code) else None
 
 
 def is_compiled_module(value: object) -> bool:

@@ -42,6 +42,11 @@ def watch_bytecode(hook: Callable[[CodeType, CodeType], Optional[CodeType]]) -> 
     return end
 
 
+def can_skip_code() -> bool:
+    """Return whether Dynamo can be told to never trace a code object."""
+    return torch_names.first_row_of(private_names.SKIP_CODE, private_names.SKIP_CODE_IN_C) is not None
+
+
 def skip_code(code: CodeType) -> bool:
     """Make Dynamo never trace ``code``; return False if that is not possible."""
     skip = torch_names.first_of(private_names.SKIP_CODE, private_names.SKIP_CODE_IN_C)
@@ -76,7 +81,17 @@ def stance() -> str:
     return str(getattr(known, "stance", "default"))
 
 
-def set_stance(name: str) -> Undo:
+def skips_guards() -> bool:
+    """Return whether the stance has ``skip_guard_eval_unsafe``: only guards that tell entries apart are evaluated."""
+    return bool(getattr(private_names.STANCE.find(), "skip_guard_eval_unsafe", False))
+
+
+def forced_backend() -> object:
+    """Return the backend that the stance forces (``force_backend``), a name or a callable; None if it forces none."""
+    return getattr(private_names.STANCE.find(), "backend", None)
+
+
+def set_stance(name: str, *, skip_guards: bool = False) -> Undo:
     """Set the stance; return what restores the one of now, with all its options."""
     before = private_names.STANCE.find()
     put_back = private_names.SET_STANCE.find()
@@ -88,7 +103,10 @@ def set_stance(name: str) -> Undo:
     registered(restore)
     import torch
 
-    torch.compiler.set_stance(name)
+    if skip_guards:
+        torch.compiler.set_stance(name, skip_guard_eval_unsafe=True)
+    else:
+        torch.compiler.set_stance(name)  # PyTorch 2.6 knows no other argument
     return restore
 
 

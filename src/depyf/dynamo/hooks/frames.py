@@ -60,6 +60,24 @@ def callers() -> Tuple[Tuple[str, int, str], ...]:
     return tuple(reversed(found))
 
 
+def called_function() -> Optional[object]:
+    """Return what the innermost call of a compiled function calls; None outside of such calls. The wrapper that
+    ``torch.compile`` returns has it as a local variable."""
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None:
+        if caller.f_globals.get("__name__") == private_names.OPTIMIZE_CONTEXT.module and "fn" in caller.f_locals:
+            function: object = caller.f_locals["fn"]
+            return function
+        caller = caller.f_back
+    return None
+
+
+def code_of_function(function: object) -> Optional[CodeType]:
+    """Return the code of a function or a method; None for other callables."""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
 def loads_backward() -> Optional[bool]:
     """Return whether the Inductor module that is being loaded computes gradients; None if unknown. The loader's callers
     have that: the code that lowers a graph, or a compiled graph from a cache; up to 2.4 only a local variable of the

@@ -1,9 +1,11 @@
-"""The passes of Inductor, and custom ones, that change a graph: Inductor runs each inside of an observer of its own.
-A custom pass that calls others (a pass manager) has one for all: those are known where it formats the graph for the
-logs around each, as ``<name>.before`` and ``<name>.after``.
+"""Observe the passes of Inductor, and custom passes, that change a graph.
 
-A pass that changes nothing costs two walks over the nodes: what a graph consists of is compared by identity, and only
-of a graph that has changed a text is made. Text of the graph before is made from what was remembered of it: the
+Inductor runs each pass inside of a ``GraphTransformObserver``. A custom pass that calls others (a pass manager) has one
+observer for all of them. The inner passes are known if the pass manager formats the graph for the logs around each, as
+``<name>.before`` and ``<name>.after``.
+
+A pass that changes nothing costs two walks over the nodes: the parts of a graph are compared by identity, and a text is
+made only of a graph that has changed. The text of the earlier graph is made from the remembered parts, since the
 arguments of a node are never changed in place.
 """
 
@@ -16,18 +18,18 @@ import types
 from dataclasses import field
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Protocol, Sequence, Tuple, cast
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 _PARTS = 5
-"""What a node consists of, in the list of all: itself, its kind, what it calls, and with which arguments."""
+"""The entries of a node in the list of all nodes: the node, its kind, its target, its arguments (two entries)."""
 
 BETWEEN = "(between the passes that have names)"
 
@@ -59,7 +61,7 @@ class _Observer(Protocol):
 @dataclass
 class _Open:
     """A pass that runs. ``observer`` is PyTorch's, or the name of a pass that is known by printed graphs. ``nodes`` is
-    the graph as it was when it began, or since then when the last pass that it called ended.
+    the graph at the start of the pass, or later at the end of the last pass that it called.
     """
 
     observer: object
@@ -132,7 +134,7 @@ class GraphPasses:
             self._end(name, gm, failed=False)
 
     def take_count(self, compile_id: str) -> int:
-        """Return how many passes ran in this compilation since the last time, and drop what is remembered of graphs."""
+        """Return how many passes of this compilation ran since the last call, and forget the last graph."""
         self._here.last = None
         with self._lock:
             return self._ran.pop(compile_id, 0)
@@ -155,6 +157,7 @@ class GraphPasses:
         self._begin(observer, graph, str(observer.passname), group, function)
 
     def _begin(self, observer: object, graph: GraphModule, name: str, group: str, function: str) -> None:
+        # A change since the last observation belongs to the pass around this one, or to no pass that has a name.
         stack, nodes = self._stack(), _nodes(graph)
         last = getattr(self._here, "last", None)
         if stack and stack[-1].graph is graph:
@@ -187,7 +190,9 @@ class GraphPasses:
             stack[-1].nodes = nodes
 
     def _changed(self, opened: _Open, nodes: List[object], stack: List[_Open], *, failed: bool = False) -> None:
-        """Report what a pass itself has changed up to now, if it has; the passes that it called report theirs."""
+        """Report what a pass itself has changed up to now, if anything; passes that it called report their own
+        changes.
+        """
         before, opened.nodes = opened.nodes, nodes
         compile_id = current_compile_id()
         if compile_id is None or _same(before, nodes):
@@ -210,7 +215,7 @@ class GraphPasses:
 
 
 def _nodes(gm: GraphModule) -> List[object]:
-    """Return the nodes of the graph with what they compute of what, as one list."""
+    """Flatten the graph to ``[node, op, target, args, kwargs, ...]``."""
     found: List[object] = []
     for node in gm.graph.nodes:
         found += (node, node.op, node.target, node.args, node.kwargs)
@@ -272,7 +277,7 @@ def _sizes(nodes: Sequence[Node]) -> Tuple[str, ...]:
 
 
 def range_in_words(lower: object, upper: object) -> str:
-    """Return a range of PyTorch's, whose bounds are numbers, or infinite: ``2 to ∞``."""
+    """Return the text for a value range of PyTorch, such as ``2 to ∞``; ``any value`` without finite bounds."""
     low, high = (str(each).replace("int_oo", "∞").replace("oo", "∞") for each in (lower, upper))
     return "any value" if (low, high) == ("-∞", "∞") else f"{low} to {high}"
 

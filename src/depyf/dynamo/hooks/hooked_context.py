@@ -14,11 +14,12 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, cast
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.restoring import restoring
+from depyf.base.without_warnings import without_warnings
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import report_failure, report_out_of_stack, safely
-from depyf.without_warnings import without_warnings
 
 __tracebackhide__ = True  # pytest shows the lines of the test alone
 
@@ -93,6 +94,9 @@ class HookedContext(_Forkable, Generic[T]):
             self._abandon([entry])  # once more: the user may press Ctrl-C twice
             raise
 
+    _is_finalizing = staticmethod(sys.is_finalizing)
+    """An attribute, as the interpreter may have emptied this module before it closes the last generators."""
+
     def __exit__(
         self,
         exc_type: Optional[Type[BaseException]],
@@ -103,7 +107,7 @@ class HookedContext(_Forkable, Generic[T]):
         """Leave the last entering. ``left`` is empty: a parameter is bound before an exception can come."""
         try:
             # At interpreter shutdown it comes from a generator that was never closed: too late for anything.
-            if not self._open or sys.is_finalizing():
+            if not self._open or self._is_finalizing():
                 return
             with self._entering:
                 left = tuple(self._open[-1:])  # another thread may have left meanwhile
@@ -180,11 +184,5 @@ def undone_afterwards(doing: str) -> Iterator[List[Undo]]:
     Append what undoes a change before the change.
     """
     undo: List[Undo] = []
-    try:
-        try:
-            yield undo
-        finally:
-            uninstall(undo, doing)
-    except BaseException:
-        uninstall(undo, doing)  # the line above may have been interrupted
-        raise
+    with restoring(lambda: uninstall(undo, doing)) as again, again:
+        yield undo

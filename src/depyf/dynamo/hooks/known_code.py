@@ -1,4 +1,4 @@
-"""Code objects that Dynamo has tables of, and those of PyTorch itself."""
+"""Code objects that Dynamo has tables of, and the code of PyTorch itself."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def transformed_codes() -> List[CodeType]:
     return [code for code in codes if isinstance(code, CodeType)]
 
 
-def is_torchs(code: CodeType) -> bool:
-    """Return whether code is in a file of torch."""
+def is_of_torch(code: CodeType) -> bool:
+    """Return whether code comes from a file of torch."""
     root = os.path.dirname(str(module("torch").__file__))
     return code.co_filename.startswith(root + os.sep)
 

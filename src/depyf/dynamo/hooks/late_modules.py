@@ -1,5 +1,7 @@
-"""Hooks into modules that are not imported yet: they are installed when the program imports the module. PyTorch imports
-Inductor lazily, as that takes half a second of CPU time. Importing it for a hook would cost every program this time.
+"""Install hooks into modules that are not imported yet, when the program imports them.
+
+PyTorch imports Inductor lazily, as that takes half a second of CPU time. Importing Inductor for a hook would cost every
+program this time.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Callable, Dict, List, Optional, Sequence, TypeVar, Union, cast
 
+from depyf.base import meta_path
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, registered, undo_all
 from depyf.dynamo.hooks.safely import safely
@@ -19,8 +22,9 @@ _T = TypeVar("_T")
 
 
 def when_imported(module: str, hook: Callable[[], _T]) -> Union[_T, Undo]:
-    """Install ``hook`` when ``module`` is imported, now if it already is. Its undo function is returned or registered:
-    ``hook`` registers or returns it, as ``collecting`` takes it.
+    """Install ``hook`` when ``module`` is imported, now if it already is.
+
+    ``hook`` registers or returns its undo functions, in any form that ``collecting`` takes.
     """
     if module in sys.modules:
         return hook()
@@ -47,6 +51,7 @@ class _Waiting:
     @safely("hooking into torch")
     def install(self) -> None:
         with self._lock:
+            # The session may have ended on another thread between the import and this line.
             if not self._ended:
                 collecting(self._undo, self._hook)
 
@@ -68,8 +73,7 @@ class _Finder(MetaPathFinder):
     def add(self, module: str, waiting: _Waiting) -> None:
         with self._lock:
             self._waiting.setdefault(module, []).append(waiting)
-            if not any(finder is self for finder in sys.meta_path):
-                sys.meta_path.insert(0, self)
+            meta_path.insert_first(self)
 
     def remove(self, module: str, waiting: _Waiting) -> None:
         """Remove the pending hook; may be called again."""
@@ -77,12 +81,14 @@ class _Finder(MetaPathFinder):
             rest = [each for each in self._waiting.pop(module, ()) if each is not waiting]
             if rest:
                 self._waiting[module] = rest
-            if not self._waiting:  # another thread may go through the list: it is not changed, but replaced
-                sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+            if not self._waiting:
+                meta_path.remove(self)
 
     def find_spec(
         self, fullname: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
+        # 1. The import system asks this finder first. It asks the others itself, since it needs their loader. An import
+        #    inside of theirs (editable installs) comes here again, on the same thread: it is left to them.
         if fullname not in self._waiting or getattr(self._thread, "asks", False):
             return None
         self._thread.asks = True
@@ -90,6 +96,7 @@ class _Finder(MetaPathFinder):
             spec = self._found_by_others(fullname, path, target)
         finally:
             self._thread.asks = False
+        # 2. The loader that they found is wrapped, except one of the old protocol, which has no ``exec_module``.
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(cast(Loader, spec.loader))
         return spec
@@ -106,6 +113,7 @@ class _Finder(MetaPathFinder):
 
     def imported(self, module: str) -> None:
         """Install the hooks that waited for ``module``; they can still be undone."""
+        # The lock is not held while hooks are installed: they may import modules, and other threads wait for these.
         with self._lock:
             waiting = list(self._waiting.get(module, ()))
         for each in waiting:
@@ -123,10 +131,12 @@ class _Loader(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        # 3. The module gets its real loader before it runs: it may read resources with it, or be reloaded.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
+        # 4. The module is complete, and no code of the program has had it yet.
         _finder.imported(module.__name__)
 
     def __getattr__(self, name: str) -> object:

@@ -1,6 +1,7 @@
-"""Safe read access to ``sys.modules``. It may contain anything: ``None`` (a blocked import), instances in place of
-modules, lazy modules whose ``__getattr__`` imports half a library or raises. This module reads only the modules'
-dictionaries and no attributes, so that no code of the module runs.
+"""Read ``sys.modules`` without running code of the modules.
+
+``sys.modules`` may contain anything: ``None`` (a blocked import), instances instead of modules, lazy modules whose
+``__getattr__`` imports half a library or raises. Only dictionaries are read here, and no attributes.
 """
 
 from __future__ import annotations
@@ -11,18 +12,8 @@ import sys
 from types import CodeType, ModuleType
 from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from depyf.asynchronous import synchronous
-
-
-def namespace_of(module: object) -> Dict[str, object]:
-    """Return the dictionary of a module, or of the object in its place; empty if there is none."""
-    if type(module) is ModuleType:  # nearly all: this runs no other code either, and takes a tenth of the time
-        return module.__dict__
-    try:
-        namespace = object.__getattribute__(module, "__dict__")
-    except synchronous():  # no dictionary, or a property that raises
-        return {}
-    return namespace if isinstance(namespace, dict) else {}
+from depyf.base.asynchronous import synchronous
+from depyf.base.module_namespace import namespace_of
 
 
 def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
@@ -59,25 +50,28 @@ def file_of(namespace: Dict[str, object]) -> Optional[str]:
 
 def source_text(value: Union[CodeType, Callable[..., object], type]) -> Optional[str]:
     """Return the source of a function, class or code object from its file; None if it can't be found.
-    ``inspect.getsource`` reads ``__file__`` of everything in ``sys.modules``, and raises what a lazy module raises.
+
+    For a code object ``inspect.getsource`` would read ``__file__`` of everything in ``sys.modules``.
     """
+    if isinstance(value, CodeType):
+        return _source_of_code(value)
     try:
-        if (
-            isinstance(value, CodeType)
-            and value.co_filename.startswith("<")
-            and not linecache.getlines(value.co_filename)
-        ):
-            return None  # ``inspect`` would look through all modules each time to find that out
         return inspect.getsource(value)
     except synchronous(OSError, TypeError, SyntaxError, IndexError):
         return None
     except synchronous():
-        return _source_of_code(value if isinstance(value, CodeType) else getattr(value, "__code__", None))
+        return _source_of_code(getattr(value, "__code__", None))
 
 
 def _source_of_code(code: Optional[CodeType]) -> Optional[str]:
-    lines = [] if code is None else linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    if code is None:
+        return None
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename)
+    if not lines and not code.co_filename.startswith("<"):  # in an archive: its loader has the source
+        namespaces = (each for _, each in loaded_namespaces() if file_of(each) == code.co_filename)
+        lines = linecache.getlines(code.co_filename, next(namespaces, None))
     try:
-        return "".join(inspect.getblock(lines)) or None
+        return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) or None
     except synchronous():  # not Python, or not the source of this code
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Dict, Iterator, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.code import nested_codes
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import nested_codes
 
 
 def names_in(code: CodeType) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Replace attributes of other modules and classes, and restore them. An asynchronous exception (a signal handler's,
-KeyboardInterrupt) may be raised between any two lines. So the undo function of an installation is registered before it
-starts, with the list that ``collecting`` was given; it may be called at any time and repeatedly, and does nothing if
-nothing is installed.
+"""Replace attributes of other modules and classes, and restore them.
+
+An asynchronous exception (a signal handler's, KeyboardInterrupt) may be raised between any two lines. So the undo
+function of an installation is registered before the installation starts, in the list that ``collecting`` was given. An
+undo function may be called at any time and repeatedly, and does nothing if nothing is installed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import threading
 from typing import Callable, Dict, List, Optional, Tuple
 
+from depyf.base.restoring import restoring
 from depyf.dynamo.hooks.loaded_modules import namespaces_with
 
 Undo = Callable[[], None]
@@ -17,7 +19,8 @@ Undo = Callable[[], None]
 _here = threading.local()
 
 _covered: List[Tuple[object, str, object, Undo]] = []
-"""Replacements that were undone while another one was on top: owner, name, what was installed, how to restore."""
+"""Replacements that were undone while another replacement covered them: owner, name, what was installed, how to
+restore."""
 
 
 _covered_everywhere: List[Tuple[str, object, object]] = []
@@ -29,16 +32,10 @@ def collecting(undo: List[Undo], install: Callable[[], object]) -> None:
     result of ``install`` is registered as well, if it is callable or a list.
     """
     before: Optional[List[Undo]] = getattr(_here, "undo", None)
-    try:
-        try:
-            _here.undo = undo
-            returned = install()
-            undo.extend(returned if isinstance(returned, list) else [returned] if callable(returned) else [])
-        finally:
-            _here.undo = before
-    except BaseException:
-        _here.undo = before  # the line above may have been interrupted
-        raise
+    with restoring(functools.partial(setattr, _here, "undo", before)) as again, again:
+        _here.undo = undo
+        returned = install()
+        undo.extend(returned if isinstance(returned, list) else [returned] if callable(returned) else [])
 
 
 def registered(undo: Undo) -> Undo:
@@ -57,10 +54,14 @@ def undo_all(undo: List[Undo]) -> None:
 
 
 def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
-    """Set ``owner.name`` and return the function that restores the old value. If other code has replaced the attribute
-    since then, that replacement is not touched: it may call ours, which therefore has to keep working (as a
-    pass-through) after the undo. Ours is removed when the other one is undone.
+    """Set ``owner.name`` and return the function that restores the old value.
+
+    A replacement that other code has made since then is not touched: it may call ours, which therefore has to keep
+    working (as a pass-through) after the undo. Ours is removed when the other replacement is undone.
     """
+    put_back_uncovered()
+    # The attribute as it stands in the class's own dictionary: reading it would bind a function to the class, and a
+    # class that inherits it gets it back by deletion.
     before = own, previous = _own_value(owner, name)
     installed = replacement
     done = False
@@ -76,10 +77,13 @@ def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
         nonlocal done
         if done:
             return
+        # ours was set:     previous <- ours                     restore
+        # it was not:       previous                             nothing to restore; or the undo was interrupted
+        # it is covered:    previous <- ours <- another          wait until ``another`` is undone
         now = _own_value(owner, name)
         if now[1] is installed:
             put_back()
-        elif now[0] is own and now[1] is previous:  # it was not installed, or the undo was interrupted
+        elif now[0] is own and now[1] is previous:
             _put_back_covered(owner, name, previous)
         elif not any(each[3] is put_back for each in _covered):
             _covered.append((owner, name, installed, put_back))
@@ -89,11 +93,20 @@ def replace_attribute(owner: object, name: str, replacement: object) -> Undo:
     try:
         setattr(owner, name, replacement)
         now = _own_value(owner, name)
-        installed = now[1] if now != before else replacement
+        installed = now[1] if now != before else replacement  # a setter of the owner may store another object
     except BaseException:
         undo()
         raise
     return undo
+
+
+def put_back_uncovered() -> None:
+    """Restore what was replaced if the replacement that covered ours at its undo has gone since (``mock.patch`` that
+    the program leaves after the session)."""
+    for each in list(_covered):
+        if _own_value(each[0], each[1])[1] is each[2] and any(each is other for other in _covered):
+            _covered[:] = [other for other in _covered if other is not each]
+            each[3]()
 
 
 def _put_back_covered(owner: object, name: str, present: object) -> None:
@@ -106,8 +119,10 @@ def _put_back_covered(owner: object, name: str, present: object) -> None:
 
 def replace_everywhere(name: str, present: object, replacement: object, package: str = "") -> Undo:
     """Bind ``name`` to ``replacement`` in all modules (of a package) where it is ``present``; return the undo function.
-    It also covers modules that were loaded meanwhile and imported the replacement. Names that other code has rebound
-    are not touched, as in ``replace_attribute``.
+
+    ``from torch._dynamo.utils import lazy_format_graph_code`` makes a name in each importing module, and each is
+    rebound. The undo also covers modules that were loaded meanwhile and imported the replacement. Names that other code
+    has rebound are not touched, as in ``replace_attribute``.
     """
     begun = found = done = False
 
@@ -118,6 +133,8 @@ def replace_everywhere(name: str, present: object, replacement: object, package:
         bound = namespaces_with(name, replacement, package)
         found = found or bool(bound)
         _bind(name, bound, present)
+        # Ours stands nowhere: a later ``replace_everywhere`` has replaced it, and will bind the names to ours again
+        # when it is undone. Each undo therefore looks for replacements that were undone before and have come back.
         if not found:
             _covered_everywhere.append((name, replacement, present))
         for each in [each for each in _covered_everywhere if each[0] == name]:
@@ -168,6 +185,6 @@ def call_before(owner: object, name: str, note: Callable[..., object]) -> Undo:
 
 
 def _own_value(owner: object, name: str) -> Tuple[bool, object]:
-    """Return whether ``owner`` itself (not a base class) has the attribute, and its value before descriptors act."""
+    """Return whether ``owner`` itself (not a base class) has the attribute, and its value without its descriptor."""
     namespace = vars(owner)
     return (True, namespace[name]) if name in namespace else (False, None)

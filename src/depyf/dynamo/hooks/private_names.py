@@ -41,8 +41,11 @@ SET_STANCE = _Name(_EVAL_FRAME, "_set_stance", "debug() and compare can't restor
 STANCE = _Name(_EVAL_FRAME, "_stance", "what a stance keeps from being compiled is not said", "2.6")
 SET_EVAL_FRAME = _Name(_EVAL_FRAME, "set_eval_frame", "debug() can't keep Dynamo from compiling")
 SET_EVAL_FRAME_IN_C = _Name(_EVAL_FRAME_C, "set_eval_frame", "depyf's own code is compiled where it runs")
-SKIP_CODE = _Name(_EVAL_FRAME, "skip_code", "depyf's functions may be compiled")
-SKIP_CODE_IN_C = _Name(_EVAL_FRAME_C, "skip_code", "depyf's functions may be compiled", until="2.6")
+SKIP_CODE = _Name(_EVAL_FRAME, "skip_code", "no code runs from files of the dump")
+SKIP_CODE_IN_C = _Name(_EVAL_FRAME_C, "skip_code", "no code runs from files of the dump", until="2.6")
+SERIALIZED_CODE = _Name(
+    "torch._dynamo.package", "SerializedCode.from_code_object", "saved code names files of the dump", "2.8"
+)
 ADD_SKIPPED = _Name("torch._dynamo.trace_rules", "add", "depyf's files may be compiled", "2.3")
 ADD_SKIPPED_BEFORE = _Name("torch._dynamo.skipfiles", "add", "depyf's files may be compiled", until="2.2")
 CHECK_SKIPPED = _Name("torch._dynamo.trace_rules", "check", "plain wrappers are treated as compiled functions", "2.3")
@@ -86,6 +89,7 @@ BACKWARD_HOOKS = _Word("torch.nn.modules.module", "_backward_hooks", _NO_HOOKS)
 _NO_TENSORS_OF_MODULES = "compare does not copy tensors of modules"
 PARAMETERS = _Word("torch.nn.modules.module", "_parameters", _NO_TENSORS_OF_MODULES)
 BUFFERS = _Word("torch.nn.modules.module", "_buffers", _NO_TENSORS_OF_MODULES)
+MODULES = _Word("torch.nn.modules.module", "_modules", "what hides a submodule is not named")
 
 # Cache entries
 
@@ -104,6 +108,10 @@ RESET_CODE_IN_C = _Name(_EVAL_FRAME_C, "reset_code", "force_recompile keeps what
 INPUT_CODES = _Name(_CONVERT_FRAME, "input_codes", "functions that Dynamo gave up before are not named")
 DELETED_GUARDS = _Name(_GUARDS, "DeletedGuardManagerWrapper", "entries made to observe stay valid", "2.6")
 CHECK_FN = _Word(_GUARDS, "check_fn", "guards can't be read", until="2.5")
+DIFFERENTIATING = _Word(_GUARDS, "diff_guard_root", "what skip_guard_eval_unsafe runs is not known", "2.6")
+RECOMPILED_FRAME = _Word(_GUARDS, "frame", "findings do not name members of enums and classes", "2.4")
+FAILED_ENTRIES = _Word(_GUARDS, "cache_entries", "findings do not name what differs in metadata", "2.5")
+GUARD_TEXTS = _Word(_GUARDS, "code_parts", "recompilations of large models name the first guard that fails", "2.4")
 GUARD_MANAGER = _Word(_GUARDS, "guard_manager", "guards can't be read", "2.4")
 SIZES_SEEN = _Name("torch._dynamo.pgo", "get_code_state", "copies forget which sizes vary", "2.6")
 
@@ -152,6 +160,21 @@ BYTECODE_LOG = _Name(_CONVERT_FRAME, "bytecode_log", "the bytecode log can't be 
 ORIGINAL_CODES = _Name("torch._dynamo.utils", "orig_code_map", "code compiled before is not known")
 ADD_SKIP_REASON = _Name(_CONVERT_FRAME, "add_skip_reason", "why a frame is skipped is guessed", "2.13")
 FORMAT_ERROR = _Name(_CONVERT_FRAME, "format_error_msg", "errors that fall back to eager are not recorded")
+COMPILATION_METRICS = _Name(
+    "torch._dynamo.utils", "_compilation_metrics", "why does not know that the last compilation raised"
+)
+ONE_GRAPH = _Word(_CONVERT_FRAME, "_one_graph", "why does not know fullgraph=True", "2.3")
+LIMIT_OF_CALLBACK = _Word(
+    _CONVERT_FRAME, "_recompile_limit", "why does not know torch.compile(recompile_limit=)", "2.13"
+)
+BREAKS_RAISE = _Word(_EVAL_FRAME, "error_on_graph_break", "why does not know error_on_graph_break", "2.8")
+EXAMPLE_INPUTS = _Name(_EVAL_FRAME, "_EXAMPLE_INPUTS", "why does not know what eager_then_compile has run", "2.7")
+LIMIT_RAISED = _Name("torch._dynamo.exc", "FailOnRecompileLimitHit", "the exception is not named", "2.6")
+FULLGRAPH_COUNT = _Name(
+    _EVAL_FRAME_C, "set_fullgraph_compiled_frame_count", "why does not know that fullgraph=True raises", "2.13"
+)
+GUARD_FILTER = _Word("torch._dynamo.hooks", "guard_filter_fn", "guards that were dropped are not named as such", "2.6")
+DYNAMO_HOOKS = _Word(_CONVERT_FRAME, "hooks", "guards that were dropped are not named as such")
 UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are treated as errors")
 USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated as errors")
 SKIP_FRAME = _Name("torch._dynamo.exc", "SkipFrame", "graph breaks that skip a frame are not noted")
@@ -189,7 +212,7 @@ LOGGING_INTERNAL = _Name("torch._logging", "_internal", "the trace is not enable
 TRACE_STRUCTURED = _Name(
     "torch._logging._internal",
     "trace_structured",
-    "what fails while PyTorch describes a program is not kept from it",
+    "the structured trace is not read, as failures of PyTorch's descriptions could not be kept from the program",
     "2.3",
 )
 INTERN_TABLE = _Name("torch._logging.structured", "INTERN_TABLE", "file names are numbers in frames", "2.3")
@@ -231,6 +254,9 @@ BOXED_NOP = _Name("torch._dynamo.backends.debugging", "boxed_nop", "aot_eager ru
 # Inductor
 
 DYNAMO = _Name("torch._dynamo", "", "nothing of torch.compile is seen")
+_UNDER_VMAP = "find_nonfinite can't look into the functions of flex_attention"
+IS_WRAPPED = _Name("torch._C._functorch", "is_functorch_wrapped_tensor", _UNDER_VMAP)
+UNWRAPPED = _Name("torch._C._functorch", "get_unwrapped", _UNDER_VMAP)
 FUNCTORCH = _Name("torch._functorch", "", "what a compiled function holds is not found")
 INDUCTOR = _Name("torch._inductor", "", "the random numbers of Inductor are not replayed")
 INDUCTOR_CONFIG = _Name("torch._inductor", "config", "compare draws other random numbers")
@@ -255,7 +281,7 @@ RECURSIVE_POST_GRAD_PASSES = _Name(
 )
 PY_CODE_CACHE = _Name(_CODECACHE, "PyCodeCache", "Inductor's kernels can't be dumped")
 LINE_MAPS = _Name(_CODECACHE, "PyCodeCache.linemaps", "lines of kernels are not tied to the user's")
-GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "what a warm cache leaves out is not kept beside it", "2.8")
+GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "stages that a warm cache skips are not stored", "2.8")
 AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.5")
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
@@ -275,6 +301,10 @@ SEQUENCE_OF_NODE = _Name("torch._C", "_FunctionBase._sequence_nr", "lines of bac
 # Backends
 
 LOOKUP_BACKEND = _Name("torch._dynamo.backends.registry", "lookup_backend", "backends have no names")
+REGISTER_BACKEND = _Name(
+    "torch._dynamo.backends.registry", "register_backend", "scripts can't define the program's backend"
+)
+AOT_BACKEND = _Name("torch._dynamo.backends.common", "AotAutograd", "scripts can't define the program's backend", "2.3")
 LIST_BACKENDS = _Name("torch._dynamo.backends.registry", "list_backends", "backends have no names")
 
 # Graphs, operators and tensors

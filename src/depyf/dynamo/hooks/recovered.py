@@ -11,9 +11,9 @@ from dataclasses import field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Deque, Dict, Iterator, List, Optional, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import closure_of
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import logging
 import sys
 from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import describe, log, write
+from depyf.base.own_package import place_of
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import frame_evaluation, torch_names
-from depyf.messages import describe, log, write
-from depyf.own_package import place_of
-from depyf.quick_dataclass import dataclass
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ def note_failure(failure: Failure) -> None:
 
 def _advice(error: BaseException) -> str:
     if isinstance(error, OSError):
-        return "Is there room, and may it be written? Mend that and run again"
+        return "Check free space and write permission, then rerun"
     return (
         "This is a bug of depyf: please report it with the traceback, "
         "which logging.getLogger('depyf').setLevel(logging.DEBUG) shows"
@@ -98,9 +98,9 @@ def _advice(error: BaseException) -> str:
 def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]]]:
     """Return a decorator that reports an exception of the function once under ``doing`` and returns ``None``.
 
-    Asynchronous exceptions propagate, after Dynamo's state is restored: a signal handler's, ``KeyboardInterrupt``,
-    ``SystemExit``. Dynamo is off inside: a hook may be called while compiled code runs (backward graphs are compiled
-    late), and our frames would be traced like the user's.
+    Asynchronous exceptions (a signal handler's, ``KeyboardInterrupt``, ``SystemExit``) propagate, after Dynamo's state
+    is restored. Dynamo is off inside: a hook may be called while compiled code runs (backward graphs are compiled
+    late), and depyf's frames would be traced like the user's.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., Optional[T]]:
@@ -108,6 +108,9 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
         def wrapper(*args: object, **kwargs: object) -> Optional[T]:
             global _out_of_stack
             before = _UNKNOWN
+            # The innermost ``try`` is the normal course: off, call, report, on. The one around it is for an
+            # interruption at any line of these; the outermost for a recursion limit that is reached in the reporting
+            # itself.
             try:
                 try:
                     try:
@@ -124,7 +127,9 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
                     if before is not _UNKNOWN:
                         frame_evaluation.set_eval_frame(before)  # the same above may have been interrupted
                     raise
-            except RecursionError as error:  # of the calls above: next to nothing can be called here
+            except RecursionError as error:
+                # A call above needed more stack than was left, and next to nothing can be called here. The failure is
+                # noted for ``report_out_of_stack``. A signal handler's exception may have been replaced by this one.
                 _out_of_stack = doing
                 try:
                     interruption = _interruption_behind(error)
@@ -142,21 +147,26 @@ def safely(doing: str) -> Callable[[Callable[..., T]], Callable[..., Optional[T]
 
 
 def _interruption_behind(error: BaseException) -> Optional[BaseException]:
-    """Return the ``KeyboardInterrupt`` or the like that ``error`` replaced in the same frame, if there is one."""
+    """Return the ``KeyboardInterrupt`` or the like that ``error`` replaced in the same frame, if there is such an
+    exception.
+    """
+    # KeyboardInterrupt  <- __context__ of <-  RecursionError (raised while the first was handled in ``wrapper``). An
+    # exception whose traceback starts in another frame was caught inside of the function, or the program was handling
+    # it when it called the hook: neither is to be raised again.
     first, before_it = error, error.__context__
-    for _ in range(100):  # the program may have made a cycle of them
+    for _ in range(100):  # the program may have made a cycle of contexts
         if before_it is None:
             break
         came = before_it.__traceback__
         if came is not None and came.tb_frame is error.__traceback__.tb_frame:  # type: ignore[union-attr]
-            first = before_it  # else it was caught inside, or the program was handling it when it came here
+            first = before_it
         before_it = before_it.__context__
     return None if isinstance(first, Exception) else first
 
 
 @safely("reporting what ran out of stack")
 def report_out_of_stack() -> None:
-    """Report what could not be reported when it failed, as nothing can be called at the recursion limit."""
+    """Report the failure that could not be reported at once, as nothing can be called at the recursion limit."""
     global _out_of_stack
     doing, _out_of_stack = _out_of_stack, None
     if doing is not None:
@@ -203,7 +213,7 @@ def _report_users(what: str, error: BaseException) -> None:
 
 @safely("writing a line for the user")
 def say(stream: Optional[TextIO], lines: Iterable[str]) -> None:
-    """Write lines for the user, to stderr if ``stream`` is None. A closed stream is not a failure."""
+    """Write lines for the user, to stderr if ``stream`` is None. A closed stream is no failure."""
     text = "".join(f"{with_rank(line)}\n" for line in lines)
     if stream is None:
         write(sys.stderr, text)

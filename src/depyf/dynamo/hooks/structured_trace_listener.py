@@ -16,8 +16,9 @@ import logging
 import time
 from typing import Callable, List, Mapping, Optional
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
+from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.torch_trace.events import BULKY, PHASE, UNREAD, Event, event_name, event_of
@@ -51,29 +52,48 @@ class TraceHandler(logging.Handler):
 def listen(receive: Callable[[Event], object]) -> Undo:
     """Start to send every event to ``receive``; return the function that stops it."""
     private_names.LOGGING_INTERNAL.find()
+    # Without the function that PyTorch reports with, failures of its reporting could not be kept out of compilations.
+    reporting = private_names.TRACE_STRUCTURED
+    if (reporting.find_or_report() if reporting.is_expected(torch_names.torch_version()) else reporting.find()) is None:
+        return lambda: None
     logger = logging.getLogger(TRACE_LOGGER)
     handler = TraceHandler(receive)
     # Not addHandler: torch's own handler removes itself from the list while the first record is being dispatched, and
     # the handler after it is then skipped.
-    level = logger.level
-    listening = False
 
     def stop() -> None:
-        nonlocal listening
-        logger.removeHandler(handler)
-        if listening and logger.level == logging.DEBUG:
-            logger.setLevel(level)
-        listening = False
-        if not any(isinstance(each, TraceHandler) for each in logger.handlers):
+        with _lock:
+            logger.removeHandler(handler)
+            if any(isinstance(each, TraceHandler) for each in logger.handlers):
+                return
             while _isolation:
                 _isolation.pop()()
+            while _level_before:
+                if logger.level is _OUR_LEVEL:  # else the program has set another one meanwhile, which may be DEBUG
+                    logger.setLevel(_level_before[-1])
+                _level_before.pop()
 
     registered(stop)
-    listening = True
-    logger.handlers.insert(0, handler)
-    _isolate(logger)
-    logger.setLevel(logging.DEBUG)
+    with _lock:
+        logger.handlers.insert(0, handler)
+        _isolate(logger)
+        if logger.level is not _OUR_LEVEL:
+            _level_before[:] = [logger.level]
+            logger.setLevel(_OUR_LEVEL)
     return stop
+
+
+_lock = Lock()
+
+
+class _Level(int):
+    """A level that is recognised by its identity: PyTorch may set DEBUG as well, and means to keep it."""
+
+
+_OUR_LEVEL = _Level(logging.DEBUG)
+
+_level_before: List[int] = []
+"""The level of the trace's logger, while ours is set."""
 
 
 _isolation: List[Undo] = []

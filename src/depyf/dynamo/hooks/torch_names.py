@@ -13,14 +13,14 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any, Callable, Dict, Optional, Set, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import warn
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
-from depyf.messages import warn
-from depyf.quick_dataclass import dataclass, replace
 
 _reported: Set[str] = set()
 
-NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install 'depyf[torch]'`"
+NO_TORCH = "depyf.{name} looks into torch.compile and needs PyTorch: install it with `pip install torch`"
 
 
 def require_torch(name: str) -> None:

@@ -8,8 +8,8 @@ import sys
 import tempfile
 from typing import Any, Callable, Iterable, List, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import registered
 
@@ -17,6 +17,11 @@ from depyf.dynamo.hooks.patching import registered
 def dynamo_setting(name: str) -> Any:
     """Return the value of a setting of ``torch._dynamo.config``; None if this torch has no such setting."""
     return getattr(private_names.DYNAMO_CONFIG.find(), name, None)
+
+
+def cuda_graphs_are_on() -> bool:
+    """Return whether Inductor's settings make compiled code run CUDA graphs."""
+    return bool(getattr(getattr(private_names.INDUCTOR_CONFIG.find(), "triton", None), "cudagraphs", False))
 
 
 _CACHES_OFF = (
@@ -41,7 +46,7 @@ def have_launches_reported() -> Callable[[], None]:
 
 
 def _set(settings: Iterable[Tuple[torch_names.PrivateName, object]]) -> Callable[[], None]:
-    """Change those of the settings that torch has; return the function that restores them."""
+    """Change the settings as far as torch has them; return the function that restores them."""
     changed: List[Tuple[object, str, object]] = []
 
     def undo() -> None:
@@ -90,23 +95,39 @@ def settings_that_were_changed() -> List[str]:
     return statements
 
 
-def settings_no_script_has() -> List[str]:
-    """Return the settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as
-    passes."""
+def numerics_that_were_changed() -> List[str]:
+    """Return statements that give PyTorch the numerical settings of this process that are not the default."""
+    torch = torch_names.module("torch")
     found: List[str] = []
+    if torch.get_float32_matmul_precision() != "highest":
+        found.append(f"torch.set_float32_matmul_precision({torch.get_float32_matmul_precision()!r})")
+    if torch.are_deterministic_algorithms_enabled():
+        warn = torch.is_deterministic_algorithms_warn_only_enabled()
+        found.append(f"torch.use_deterministic_algorithms(True, warn_only={warn})")
+    if torch.get_default_dtype() not in (torch.float32, torch.float64):  # float64 is set while values are widened
+        found.append(f"torch.set_default_dtype({torch.get_default_dtype()})")
+    return found
+
+
+def settings_of_the_program() -> List[Tuple[str, object]]:
+    """Return the settings of Inductor and AOTAutograd that hold functions or other objects of this program, such as
+    passes, each with its value."""
+    found: List[Tuple[str, object]] = []
     for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
         config = name.find() if name.whole in sys.modules else None
         for setting, entry in dict(private_names.SAVED_CONFIG.of(config, {})).items():
-            if getattr(entry, "deprecated", False) or getattr(entry, "justknob", None) or setting.startswith("_"):
+            if getattr(entry, "deprecated", False) or getattr(entry, "justknob", None):
                 continue
             value = getattr(config, setting, None)
+            if setting.startswith("_") and not callable(value):
+                continue
             if value is not None and value is not getattr(entry, "default", None) and _is_of_a_program(value):
-                found.append(f"{name.whole}.{setting}, which has no literal")
+                found.append((f"{name.whole}.{setting}", value))
     return found
 
 
 def custom_passes(settings: Iterable[str]) -> Tuple[str, ...]:
-    """Return those of Inductor's settings that hold a pass of the program's now, each with the name of that."""
+    """Return the settings of Inductor that hold a pass of the program now, each with the name of the pass."""
     name = private_names.INDUCTOR_CONFIG
     config = name.find() if name.whole in sys.modules else None
     found: List[str] = []
@@ -119,5 +140,7 @@ def custom_passes(settings: Iterable[str]) -> Tuple[str, ...]:
 
 
 def _is_of_a_program(value: object) -> bool:
+    if isinstance(value, (list, tuple)) and value:
+        return any(map(_is_of_a_program, value))
     module = getattr(value, "__module__", None) if callable(value) else type(value).__module__
     return str(module).partition(".")[0] not in ("torch", "builtins")

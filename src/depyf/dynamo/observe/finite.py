@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import TensorFacts
 from depyf.dynamo.hooks.pytree import leaves
@@ -26,12 +26,12 @@ def tensors_in(value: object) -> List[torch.Tensor]:
     """Return the tensors in a value, however they are nested, that can hold values that are not finite."""
     import torch
 
-    flat = value if isinstance(value, (list, tuple)) and not any(map(_nested, value)) else leaves(value)
+    flat: Sequence[object]
+    if isinstance(value, (list, tuple)) and not any(isinstance(each, (list, tuple, dict)) for each in value):
+        flat = value
+    else:
+        flat = leaves(value)
     return [each for each in flat if isinstance(each, torch.Tensor) and (each.is_floating_point() or each.is_complex())]
-
-
-def _nested(value: object) -> bool:
-    return isinstance(value, (list, tuple, dict))
 
 
 def all_finite(values: Iterable[torch.Tensor]) -> bool:
@@ -70,6 +70,8 @@ def made_finite(value: object, stand_in: Optional[str] = None) -> object:
 
     if not isinstance(value, torch.Tensor) or not tensors_in([value]):
         return value
+    # By default one of the tensor's own numbers, which is in the domain of the operation (a probability, say): 0 or the
+    # largest number may make an Inf or a NaN of their own.
     finite = torch.isfinite(_plain(value))
     if stand_in is not None:
         limits = torch.finfo(value.dtype)
@@ -92,7 +94,7 @@ def facts(name: str, tensor: torch.Tensor) -> TensorFacts:
     return TensorFacts(
         name=name,
         dtype=str(tensor.dtype).replace("torch.", ""),
-        shape=_shape(tensor),
+        shape=tuple(int(size) for size in tensor.shape),
         device=str(tensor.device),
         count=tensor.numel(),
         nans=int(torch.isnan(number).sum()) if number.is_floating_point() else 0,
@@ -100,10 +102,6 @@ def facts(name: str, tensor: torch.Tensor) -> TensorFacts:
         zeros=int((number == 0).sum()),
         **numbers,
     )
-
-
-def _shape(tensor: torch.Tensor) -> Tuple[int, ...]:
-    return tuple(int(size) for size in tensor.shape)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

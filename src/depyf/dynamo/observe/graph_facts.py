@@ -1,4 +1,5 @@
-"""Facts about a graph that are read while it is compiled: a copy of it, what it writes to, what it draws at random."""
+"""Facts about a graph, read during its compilation: a copy, the inputs that it writes to, whether it draws random
+numbers."""
 
 from __future__ import annotations
 
@@ -22,14 +23,15 @@ class GraphCopy:
     def __init__(self, module: torch.fx.GraphModule) -> None:
         from torch import fx
 
-        self.graph = fx.Graph()
+        self.graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))
         known: Dict[fx.Node, fx.Node] = {}
         self._attributes: Dict[str, object] = {}
         for node in module.graph.nodes:
             known[node] = self.graph.node_copy(node, known.__getitem__)
             if node.op in ("get_attr", "call_module"):
-                self._attributes[node.target] = attribute_at(module, node.target)
+                self._attributes[node.target] = _own_graph(attribute_at(module, node.target))
         self.graph._codegen = copy.copy(module.graph._codegen)
+        self._training = module.training
         self._module: Optional[fx.GraphModule] = None
 
     def attribute(self, target: str) -> object:
@@ -41,7 +43,24 @@ class GraphCopy:
             from torch import fx
 
             self._module = fx.GraphModule(self._attributes, self.graph)
+            self._module.training = self._training
         return self._module
+
+
+def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """Return a graph module with a graph of its own."""
+    return GraphCopy(module).module()
+
+
+def _own_graph(value: object) -> object:
+    """Return a copy of the graph of a branch or a checkpointed part, which passes change as well; else the value."""
+    from torch import fx
+
+    if not isinstance(value, fx.GraphModule):
+        return value
+    made = copy_of(value)
+    made.meta.update(value.meta)  # selective checkpointing finds its policy there
+    return made
 
 
 def attribute_at(module: object, target: str) -> object:
@@ -65,20 +84,20 @@ def is_random(module: torch.fx.GraphModule) -> bool:
     """Return whether the graph, or one that it calls, draws random numbers."""
     from torch import fx
 
+    parts = (part for part in module.modules() if isinstance(part, fx.GraphModule))
+    return any(draws_random_numbers(node) for part in parts for node in part.graph.nodes)
+
+
+def draws_random_numbers(node: torch.fx.Node) -> bool:
+    """Return whether an operator of ATen's or Inductor's draws random numbers, by its tag or its name."""
     tag = getattr(torch_names.find("torch", "Tag"), "nondeterministic_seeded", None)
-    for part in module.modules():
-        if isinstance(part, fx.GraphModule):
-            for node in part.graph.nodes:
-                if tag in getattr(node.target, "tags", ()) or any(each in str(node.target) for each in _RANDOM):
-                    return True
-    return False
+    return tag in getattr(node.target, "tags", ()) or any(each in str(node.target) for each in _RANDOM)
 
 
 def written_inputs(graph: torch.fx.Graph) -> Tuple[int, ...]:
     """Return the numbers of the placeholders that an ATen graph writes to."""
     inputs = {node: number for number, node in enumerate(placeholders(graph))}
-    found = {inputs[node] for node in _written(graph) if node in inputs}
-    return tuple(sorted(found))
+    return tuple(sorted({inputs[base] for _, base in writes_of(graph) if base in inputs}))
 
 
 def writes_of(graph: torch.fx.Graph) -> Iterator[Tuple[torch.fx.Node, torch.fx.Node]]:
@@ -95,15 +114,12 @@ def writes_of(graph: torch.fx.Graph) -> Iterator[Tuple[torch.fx.Node, torch.fx.N
                         yield node, _base(each)
 
 
-def _written(graph: torch.fx.Graph) -> Iterator[torch.fx.Node]:
-    for _, base in writes_of(graph):
-        yield base
-
-
 def _base(node: torch.fx.Node) -> torch.fx.Node:
     """Return the base of a view; any other node itself."""
     from torch import fx
 
+    # In ATen's schemas a view or an in-place operator aliases its first argument:
+    #     view(Tensor(a) self, SymInt[] size) -> Tensor(a)
     while node.op == "call_function":
         schema = private_names.SCHEMA.of(node.target)
         aliases = [] if schema is None else [each for each in schema.arguments[:1] if each.alias_info is not None]

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
-from depyf import file_names
 from depyf.answers.nonfinite import Line
+from depyf.base.own_package import is_own
 from depyf.diagnosis.guard_sources import module_path
 from depyf.dynamo.hooks import known_code, private_names
-from depyf.lazy_pattern import re_compile
-from depyf.own_package import is_own
+from depyf.torch_trace import file_names
 from depyf.torch_trace.tracebacks import code_of, frames_of
-from depyf.user_code import innermost_frame, is_library
+from depyf.torch_trace.user_code import innermost_frame, is_library
 
 if TYPE_CHECKING:
     import torch
 
-_COMPILED_MODULE = re_compile(r"\A(?:self|fn)(?:\.|\Z)")
+_COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""
 
 
 def line_of(node: torch.fx.Node) -> Optional[Line]:
-    """Return the user's line of a node, that of a neighbour if it has none."""
+    """Return the user's line of a node; for a node without one, the line of a neighbour."""
     near: List[torch.fx.Node] = [node]
     seen: Set[torch.fx.Node] = set()
     for _ in range(_FARTHEST):
@@ -103,13 +103,13 @@ def value_name(node: torch.fx.Node) -> str:
 
 def running_line() -> Optional[Line]:
     """Return the innermost line of the user's own that runs on this thread, ``None`` on a thread of autograd."""
-    place = running_place({})
-    return None if place is None else Line(*place, source_line(*place))
+    location = running_location({})
+    return None if location is None else Line(*location, source_line(*location))
 
 
-def running_place(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
-    """Return file and number of that line. ``known`` remembers by id which code is the user's: constants in Dynamo's
-    code need not be hashable, and then the code isn't, either."""
+def running_location(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[str, int]]:
+    """Return file and number of the innermost line of the user's own that runs on this thread. ``known`` remembers by
+    id which code is the user's: constants in Dynamo's code need not be hashable, and then the code isn't, either."""
     frame: Optional[FrameType] = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

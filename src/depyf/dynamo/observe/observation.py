@@ -3,12 +3,13 @@
 ``observation.add(observer, begin)`` registers an observer, which is called with a ``GraphCall`` after each call of a
 compiled graph, in the thread that made it: the graph as it was before the backend changed it, the inputs before the
 call, and the outputs of the compiled code. Interpreting ``call.graph.module`` with ``call.inputs`` computes the same
-once more. Results of the program stay those of its own backend, with its options.
+once more. The program gets the results of its own backend, with its options.
 
 How it works: compiled code does not keep the graph that it was compiled from, and a compiler cache never had it. So
-Dynamo gets a backend that calls the user's own and records the graphs on their way (``checked_backend.py``), and
-compiles once more what is called inside (``shadow_entries.py``). At the end these shadow cache entries are invalidated.
-The entries from before are neither used nor moved meanwhile. Backwards of forwards that ran before are not observed.
+Dynamo gets a backend that calls the user's own and records the graphs on their way (``recorder.py``), and
+compiles the functions that are called inside once more (``shadow_entries.py``). At the end these shadow cache entries
+are invalidated. The entries from before are neither used nor moved meanwhile. Backwards of forwards that ran before are
+not observed.
 
 Levels: a backend that uses AOTAutograd (Inductor, aot_eager and most others) is observed at ``"aten"``, forward and
 backward. Any other is observed at ``"dynamo"``: the graph that Dynamo captured, forward only.
@@ -25,6 +26,7 @@ import threading
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.hooked_context import uninstall
 from depyf.dynamo.hooks.locks import Lock
@@ -33,7 +35,6 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy
 from depyf.dynamo.observe.random_state import RandomState, is_capturing
 from depyf.dynamo.observe.tally import Tally
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
@@ -50,9 +51,9 @@ class ObservedGraph:
 
     ``function`` is Dynamo's name for it, ``__compiled_fn_<n>``. ``input_names`` are the user's names of its inputs in
     Dynamo's terms, with "" where they are not known. ``results`` are the numbers of the outputs that the program gets
-    (the others are saved for the backward), ``written`` those of the inputs that the graph writes to. ``random`` is
-    whether it draws random numbers, ``backend`` the name of the user's backend, ``generated`` the file of Inductor's
-    code.
+    (the others are saved for the backward), ``written`` the numbers of the inputs that the graph writes to. ``random``
+    is whether the graph draws random numbers, ``backend`` the name of the user's backend, ``generated`` the file of
+    Inductor's code.
     """
 
     compile_id: Optional[str]
@@ -81,7 +82,8 @@ class ObservedGraph:
 @dataclass(frozen=True, eq=False)
 class GraphCall:
     """One call of a compiled graph. ``written`` has the inputs that the graph wrote to as they are after the call, by
-    their numbers; ``inputs`` has copies of those. ``random_state`` is that before the call, None where it draws none.
+    their numbers; ``inputs`` has copies of these, from before it. ``random_state`` is the state before the call, None
+    if the graph draws no random numbers.
     """
 
     graph: ObservedGraph
@@ -89,6 +91,11 @@ class GraphCall:
     outputs: Tuple[Any, ...]
     written: Mapping[int, torch.Tensor]
     random_state: Optional[RandomState]
+
+    @property
+    def rng_state(self) -> Optional[torch.Tensor]:
+        """The state of the CPU's generator before the call, None if the graph draws none."""
+        return None if self.random_state is None else self.random_state.cpu
 
     def given(self, number: int) -> Any:
         """Return the input of that number itself where ``inputs`` has a copy: the graph may have written to it."""
@@ -98,10 +105,16 @@ class GraphCall:
 Observer = Callable[[GraphCall], Optional[BaseException]]
 
 
-class Observation:
-    """The current observers; one object per process."""
+def _cloned(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().clone()
 
-    def __init__(self, tally: Tally) -> None:
+
+class Observation:
+    """The observers of the calls of all graphs (``observation``), or of one graph. ``copy`` copies an input that a
+    graph writes to."""
+
+    def __init__(self, tally: Tally, copy: Callable[[torch.Tensor], torch.Tensor] = _cloned) -> None:
+        self._copy = copy
         self._here = threading.local()
         self._observers: List[Observer] = []
         self._lock = Lock()
@@ -136,19 +149,34 @@ class Observation:
             if not self._observers:
                 uninstall(self._undo, "ending to observe compiled graphs")
 
-    def run(
+    def around(self, graph: ObservedGraph, compiled: Callable[..., object], *, boxed: bool) -> Callable[..., object]:
+        """Return a callable like ``compiled``, the code of ``graph``, whose calls are passed to the observers.
+        ``boxed``: it is called with one list, which it has to empty."""
+        if boxed:
+
+            def run(arguments: List[object]) -> object:
+                return self._run(graph, compiled, arguments, boxed=True)
+
+            setattr(run, private_names.BOXED_CALL.name, True)
+            return run
+
+        return lambda *arguments: self._run(graph, compiled, list(arguments), boxed=False)
+
+    def _run(
         self, graph: ObservedGraph, compiled: Callable[..., object], arguments: List[object], *, boxed: bool
     ) -> object:
         """Call ``compiled``, the code of ``graph``, and then the observers."""
+        # Copies are made before the call, since the graph may write to its inputs. Not while a CUDA graph is captured:
+        # the copies would become a part of it.
         before = None
         if self.is_open:
             self.tally.graph_runs()
-            before = None if is_capturing() else _before(graph, arguments)
+            before = None if is_capturing() else _before(graph, arguments, self._copy)
             if before is None:
                 self.tally.miss(_CAPTURING if is_capturing() else _NOT_KEPT)
         given = list(arguments)
         if boxed:
-            arguments.clear()  # its caller expects that: what is not needed any more shall be freed
+            arguments.clear()  # a boxed call empties its list, so that inputs can be freed early
         was_inside, self._here.inside = self.inside_a_graph(), True
         try:
             outputs = compiled(given) if boxed else compiled(*given)
@@ -192,13 +220,13 @@ class _Before:
 
 
 @safely("keeping what goes into a compiled graph")
-def _before(graph: ObservedGraph, arguments: List[object]) -> _Before:
+def _before(graph: ObservedGraph, arguments: List[object], copy: Callable[[torch.Tensor], torch.Tensor]) -> _Before:
     import torch
 
     with _unseen():
         given = [(i, arguments[i]) for i in graph.written]
         originals = {i: value for i, value in given if isinstance(value, torch.Tensor)}
-        inputs = tuple(originals[i].detach().clone() if i in originals else value for i, value in enumerate(arguments))
+        inputs = tuple(copy(originals[i]) if i in originals else value for i, value in enumerate(arguments))
         return _Before(graph, inputs, originals, RandomState(arguments) if graph.random else None)
 
 

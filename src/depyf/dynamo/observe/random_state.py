@@ -1,4 +1,4 @@
-"""The state of torch's random number generators, so that a graph can draw the same numbers; and of the device."""
+"""The state of torch's random number generators, so that a graph can draw the same numbers again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class RandomState:
-    """The states of the CPU's generator and of those of the CUDA devices that ``values`` are on, as they are now."""
+    """The present states of the CPU's generator, and of the generator of each CUDA device that ``values`` are on."""
 
     def __init__(self, values: Iterable[object]) -> None:
         import torch
@@ -18,6 +18,11 @@ class RandomState:
         self._states: Dict[str, torch.Tensor] = {"cpu": torch.get_rng_state()}
         for device in {str(each.device) for each in values if isinstance(each, torch.Tensor) and each.is_cuda}:
             self._states[device] = torch.cuda.get_rng_state(device)
+
+    @property
+    def cpu(self) -> torch.Tensor:
+        """The state of the CPU's generator."""
+        return self._states["cpu"]
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:

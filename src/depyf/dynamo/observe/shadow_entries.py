@@ -12,8 +12,9 @@ import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
+from depyf.base.own_package import is_own
 from depyf.dynamo.capture.fallbacks import Fallbacks
-from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.entries.entry_check import would_hit
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names
@@ -22,12 +23,11 @@ from depyf.dynamo.hooks.patching import registered
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
-from depyf.own_package import is_own
-from depyf.user_code import is_library
+from depyf.torch_trace.user_code import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 _CALLS = (private_names.COMPILE_WRAPPER.name, private_names.FN.name)
-"""What of Dynamo's calls a compiled function."""
+"""The functions of Dynamo that call a compiled function."""
 
 _NOT_SUPPORTED = (
     f"this PyTorch has no {private_names.CALLBACK_FROM_STANCE.whole} "
@@ -35,21 +35,21 @@ _NOT_SUPPORTED = (
 )
 
 _Otherwise = Union[Literal[False], Callable[..., object]]
-"""What is run where nothing may be compiled that is not known: nothing, or this."""
+"""Callback for code without a cache entry while compilation is forbidden; False: none."""
 
 
-class OwnEntries:
-    """Hands Dynamo callbacks that compile with ``backend_for(the user's compiler, its backend)``, while installed."""
+class ShadowEntries:
+    """While installed, gives Dynamo callbacks that compile with ``backend_for(the user's compiler, its backend)``."""
 
-    def __init__(self, backend_for: Callable[[Callable[..., object], object], OwnBackend], tally: Tally) -> None:
+    def __init__(self, backend_for: Callable[[Callable[..., object], object], ShadowBackend], tally: Tally) -> None:
         self._backend_for = backend_for
         self._tally = tally
         self._lock = Lock()
-        self._callbacks: Dict[int, Tuple[object, _Callback]] = {}
-        self._backends: List[Tuple[object, OwnBackend]] = []
+        self._callbacks: Dict[int, Tuple[object, _ShadowCallback]] = {}
+        self._backends: List[Tuple[object, ShadowBackend]] = []
         self._regions: Dict[int, int] = {}
         self._made: List[object] = []
-        """The guards of the cache entries that we made."""
+        """The guards of the shadow cache entries."""
 
     def install(self) -> None:
         """Install until what it registers (``patching.collecting``) is undone.
@@ -61,12 +61,17 @@ class OwnEntries:
             raise RuntimeError(_NOT_SUPPORTED)
 
         def and_ours(callback: object) -> object:
+            # The wrapper of a compiled function asks for the callback of the stance (``is_call``); other functions of
+            # Dynamo do so as well.
             answer = original(callback)
             caller = sys._getframe(1)
-            while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # another came after us
+            while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # the wrapper of a later observer
                 caller = caller.f_back
             is_call = callable(callback) and caller.f_code.co_name in _CALLS
             ours: Optional[Callable[..., object]] = None
+            # A stance that compiles nothing new: shadow entries are compiled only for code that the program has
+            # compiled. ``debug()`` compiles nothing at all (False): run the shadow entries that exist. Else replace the
+            # callback, if it compiles.
             if is_call and _compiles_nothing_new():
                 ours = self._only_known(callback, answer)
             elif is_call and answer is False:
@@ -87,9 +92,9 @@ class OwnEntries:
         self._tally.called(caller, why_not_observed(answer, ours))
 
     @safely("observing a compiled function")
-    def _ours(self, callback: object, *, is_call: bool) -> Optional[_Callback]:
+    def _ours(self, callback: object, *, is_call: bool) -> Optional[_ShadowCallback]:
         """Return the callback that replaces this one, ``None`` if it can't be replaced."""
-        if isinstance(callback, _Callback) and callback.made is self._made:
+        if isinstance(callback, _ShadowCallback) and callback.made is self._made:
             return callback
         known = self._callbacks.get(id(callback))
         if known is None:
@@ -103,32 +108,34 @@ class OwnEntries:
         return known[1]
 
     @safely("observing a compiled function")
-    def _only_known(self, callback: object, otherwise: _Otherwise) -> Optional[_OnlyKnown]:
+    def _only_known(self, callback: object, otherwise: _Otherwise) -> Optional[_OnlyKnownCallback]:
         """Return the callback for a stance that forbids new compilations."""
         if otherwise is False and frame_evaluation.run_this_once() is None:
             return None
-        if isinstance(otherwise, _OnlyKnown):  # another observes, too
+        if isinstance(otherwise, _OnlyKnownCallback):  # another observes, too
             known, callback = otherwise.known, otherwise.callback
             otherwise = otherwise.otherwise
         else:
-            known = _Known(compiled_callables.innermost_backend(callback), self._current_region())
+            known = _KnownCode(compiled_callables.innermost_backend(callback), self._current_region())
         ours = self._ours(callback, is_call=True)
-        return None if ours is None else _OnlyKnown(ours, known, otherwise, self._tally)
+        return None if ours is None else _OnlyKnownCallback(ours, known, otherwise, self._tally)
 
     @safely("observing a compiled function")
     def _run_ours(self) -> None:
-        """Run what was compiled for us before the user's own code where nothing is compiled (``debug()``)."""
+        """Select the shadow cache entries where nothing may be compiled (in ``debug()``)."""
         if self._regions:
             self._enter_region()
 
-    def _make(self, callback: Any) -> Optional[_Callback]:
-        if isinstance(callback, _Callback):  # another observes, too: its backend is the one that ours calls
+    def _make(self, callback: Any) -> Optional[_ShadowCallback]:
+        if isinstance(callback, _ShadowCallback):  # another observes, too: its backend is the one that ours calls
             callback = callback.callback
+        # A callback is ``CatchErrorsWrapper(ConvertFrame(compiler))``: the inner one can be cloned with another
+        # backend, and keeps all other settings.
         convert = _inside(callback)
         clone = private_names.CLONE_WITH_BACKEND.of(convert)
         hooks = getattr(callback, "hooks", None)
         if clone is None or hooks is None:
-            return None  # of a stance that decides itself what is compiled and when
+            return None  # the callback of a stance that selects itself what is compiled and when
         compiler = _inside(convert)
         user_backend = compiled_callables.innermost_backend(compiler)
         backend = next(
@@ -137,7 +144,7 @@ class OwnEntries:
         if backend is None:
             backend = self._backend_for(compiler, user_backend)
             self._backends.append((user_backend, backend))
-        return _Callback(type(callback)(clone(backend), hooks), self._made)
+        return _ShadowCallback(type(callback)(clone(backend), hooks), self._made)
 
     def _current_region(self) -> int:
         """Return the user's current region of entries, -1 if there is none."""
@@ -151,6 +158,7 @@ class OwnEntries:
         numbers = private_names.NEXT_REGION.find()
         if read is None or write is None or numbers is None:
             return
+        # Each of the user's regions has one of ours: entries of several callables of one code stay apart.
         region = read()
         if region in self._regions.values():
             return
@@ -169,7 +177,7 @@ class OwnEntries:
         self._callbacks.clear()
 
 
-class OwnBackend:
+class ShadowBackend:
     """A backend that calls ``compiler``, equal to one of the user's: Dynamo compares backends by ``==``."""
 
     def __init__(self, compiler: Callable[..., object], user_backend: object) -> None:
@@ -180,8 +188,8 @@ class OwnBackend:
                 setattr(self, name, getattr(user_backend, name))
 
 
-class _Callback:
-    """What Dynamo calls to compile a frame. The attributes are how Dynamo finds the backend in it."""
+class _ShadowCallback:
+    """The callback that Dynamo calls to compile a frame. Dynamo finds the backend in it by these attributes."""
 
     def __init__(self, callback: Callable[..., object], made: List[object]) -> None:
         self._torchdynamo_orig_backend = callback
@@ -200,19 +208,19 @@ class _Callback:
         return answer
 
 
-class _Known(NamedTuple):
-    """What the program has compiled before: with its backend, in its region of entries."""
+class _KnownCode(NamedTuple):
+    """The entries that the program has compiled before: their backend and their region."""
 
     backend: object
     region: int
 
 
-class _OnlyKnown:
-    """Compiles for us what the program has compiled before, and does for all else what its stance does: nothing
-    (``otherwise`` is False), or what ``otherwise`` does.
+class _OnlyKnownCallback:
+    """Compiles code for observers that the program has compiled before. All other code is left to the program's stance:
+    it calls ``otherwise``, or nothing is compiled (``otherwise`` is False).
     """
 
-    def __init__(self, callback: _Callback, known: _Known, otherwise: _Otherwise, tally: Tally) -> None:
+    def __init__(self, callback: _ShadowCallback, known: _KnownCode, otherwise: _Otherwise, tally: Tally) -> None:
         self._torchdynamo_orig_backend = callback
         self._torchdynamo_orig_callable = callback  # up to 2.7
         self.callback = callback
@@ -247,7 +255,7 @@ def _compiles_nothing_new() -> bool:
 
 @contextlib.contextmanager
 def _limits_for_ours(frame: DynamoFrame) -> Iterator[None]:
-    """Raise Dynamo's limits by the entries that are not ours, where they count together."""
+    """Raise Dynamo's limits by the number of other entries, where these and shadow entries count together."""
     with contextlib.ExitStack() as stack:
         if private_names.SET_REGION.find() is None:
             there = len(cache_entries.cache_entries(frame.f_code))

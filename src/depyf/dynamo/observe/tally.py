@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Counter as CounterOf
 from typing import Dict, List, Optional, Set, Tuple
 
-from depyf.answers.looked import Looked
+from depyf.answers.coverage import Coverage
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import frame_evaluation, torch_settings
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.names import StableNames
-from depyf.quick_dataclass import replace
 
 _STANCE = "under torch.compiler.set_stance({!r})"
 RUNS_AS_PLAIN = "ran " + _STANCE + ", as plain Python: no compiled code ran"
@@ -34,9 +34,9 @@ _NO_GRAPH = (
 _UNKNOWN = "could not be observed: depyf does not know how this PyTorch hands them to Dynamo"
 
 
-class _Call:
+class _OpenCall:
     """An open call of a compiled function. ``counted`` is set when it has run a graph, or when the reason why it has
-    not is recorded; ``missed`` is why it is not likely to be observed."""
+    not is recorded; ``missed`` is the expected reason why it will not be observed."""
 
     __slots__ = ("counted", "frame", "missed")
 
@@ -53,8 +53,8 @@ class Tally:
         self._lock = Lock()
         self._functions = 0
         self._missed: CounterOf[str] = Counter()
-        self._calls: Dict[int, List[_Call]] = {}
-        """By threads, the outermost first. Nothing reports when one ends: they are those whose frames are running."""
+        self._calls: Dict[int, List[_OpenCall]] = {}
+        """By threads, the outermost first. The end of a call is not reported: a call is open while its frame runs."""
         self._given_up: Dict[str, None] = {}
         self.stable = StableNames()
 
@@ -63,7 +63,7 @@ class Tally:
         observed."""
         with self._lock:
             calls = self._of_thread(get_ident(), frame.f_back)
-            calls.append(_Call(id(frame), missed))
+            calls.append(_OpenCall(id(frame), missed))
             self._functions += 1
 
     def graph_runs(self) -> None:
@@ -100,7 +100,7 @@ class Tally:
                     del self._calls[thread]
             return self._functions, Counter(self._missed)
 
-    def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_Call]:
+    def _of_thread(self, thread: int, frame: Optional[FrameType]) -> List[_OpenCall]:
         """Return the open calls of a thread that is in ``frame``, and count those that have ended."""
         calls = self._calls.setdefault(thread, [])
         running = set()
@@ -128,7 +128,7 @@ class Looking:
         self._lock = Lock()
         self._before = tally.read()
         self._open = False
-        self._looked = Looked()
+        self._looked = Coverage()
         self._graphs: Set[str] = set()
         self._passed_on: CounterOf[str] = Counter()
         self._left_out: CounterOf[str] = Counter()
@@ -158,11 +158,11 @@ class Looking:
             self._passed_on[what] += 1
 
     def left_out(self, why: str) -> None:
-        """Record that a call is not checked, or not all of it."""
+        """Record that a call is not checked, or only in part."""
         with self._lock:
             self._left_out[why] += 1
 
-    def so_far(self, operations: int = 0) -> Looked:
+    def so_far(self, operations: int = 0) -> Coverage:
         """Return what has been checked, and ``operations`` outside of compiled graphs."""
         functions, missed = self._tally.read() if self._open else self._before
         functions_before, missed_before = self._before
@@ -178,7 +178,8 @@ class Looking:
 
 
 def why_not_observed(answer: object, ours: object) -> str:
-    """Return why a call is not observed if Dynamo uses ``answer`` and we ``ours``, "" if it is."""
+    """Return why a call is not observed, "" if it is: Dynamo would use the callback ``answer``, and depyf has replaced
+    it by ``ours`` (None: not replaced)."""
     if torch_settings.dynamo_setting("disable"):
         return _DISABLED
     if ours is not None:

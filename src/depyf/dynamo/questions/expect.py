@@ -10,7 +10,7 @@ import inspect
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
 
 from depyf.answers.expectation import NAMES, Counted, Number
-from depyf.answers.happening import Happening, counted
+from depyf.answers.watch import WatchEvent, counted
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.questions.watch import Watch
@@ -40,7 +40,7 @@ class Expect(HookedContext[Watch]):
         return self._last.counts
 
     @property
-    def happened(self) -> Sequence[Happening]:
+    def happened(self) -> Sequence[WatchEvent]:
         """Every graph break, recompilation and fallback, in order."""
         return self._last.happened
 
@@ -99,7 +99,7 @@ class Expect(HookedContext[Watch]):
     __repr__ = __str__
 
 
-def _silent(_: Happening) -> None:
+def _silent(_: WatchEvent) -> None:
     """Do nothing: events are reported at the end."""
 
 

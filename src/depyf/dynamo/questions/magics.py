@@ -12,8 +12,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from depyf.answers.lookup import Why
-from depyf.bytecode.parsing import parse
+from depyf.answers.why import Why
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.dump.prepare import prepare_debug
 from depyf.dynamo.hooks.patching import replace_attribute
 from depyf.dynamo.questions.why import why
@@ -72,7 +72,7 @@ class DepyfMagics(Magics):
         except SyntaxError as error:
             raise UsageError(f"%depyf why: {expression}: {error.msg}") from None
         if not isinstance(call, ast.Call):
-            raise UsageError(f"%depyf why needs a call, such as f(x), and {expression} is none")
+            raise UsageError(f"%depyf why needs a call, such as f(x); {expression} is not a call")
         function, namespace = self._value(call.func, {}), {_CALL: _arguments}
         call.func = ast.copy_location(ast.Name(_CALL, ast.Load()), call.func)
         arguments = self._value(call, namespace)

@@ -4,41 +4,32 @@ torch's structured trace and to Dynamo's fallbacks. Compiled code runs as before
 
 from __future__ import annotations
 
+import re
 from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
-from depyf.answers.happening import BREAK, FALLBACK, RECOMPILE, Happening, summary
+from depyf.answers.watch import BREAK, FALLBACK, WatchEvent, summary
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
-from depyf.diagnosis.changed_keys import with_changed_keys
-from depyf.diagnosis.guard_explanations import explain
-from depyf.diagnosis.guard_text import read
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
-from depyf.dynamo.entries.decorated import short_name_now
-from depyf.dynamo.entries.guarded_frame import guarded_frame_of
-from depyf.dynamo.guards.current_values import as_known_here
-from depyf.dynamo.guards.failing import with_whole_path
-from depyf.dynamo.hooks import frames, torch_names
+from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
-from depyf.dynamo.questions.why import line_that_guards
+from depyf.dynamo.questions.watched_recompiles import WatchedRecompiles, in_users_lines, whole_stack
 from depyf.dynamo.store.names import StableNames
-from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.compilation_events import GRAPHS
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, PHASE, RECOMPILATION, Event
-from depyf.torch_trace.recompiles import failed_guards
-from depyf.torch_trace.tracebacks import Frame
-from depyf.user_code import innermost_line, is_library
+from depyf.torch_trace.user_code import innermost_frame, innermost_line
 
-_NOTHING_TO_COMPILE = re_compile("No ops traced|no content in function call")
+_NOTHING_TO_COMPILE = re.compile("No ops traced|no content in function call")
 """Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns: in errors of PyTorch
 that reports such skips so."""
 
-Callback = Callable[[Happening], object]
+Callback = Callable[[WatchEvent], object]
 
 
 class Watch(HookedContext[object]):
@@ -51,7 +42,7 @@ class Watch(HookedContext[object]):
     def __init__(self, callback: Optional[Callback] = None, stream: Optional[TextIO] = None) -> None:
         torch_names.require_torch("watch")
         super().__init__()
-        self.happened: List[Happening] = []
+        self.happened: List[WatchEvent] = []
         self.compiled = False
         """Whether Dynamo has tried to compile anything since it began."""
         self._graphs = 0
@@ -61,8 +52,9 @@ class Watch(HookedContext[object]):
         self._callback = callback
         self._stream = stream
         self._lock = Lock()
-        self._wanted: Dict[Optional[str], Happening] = {}
+        self._wanted: Dict[Optional[str], WatchEvent] = {}
         """Recompilations that Dynamo has given a reason for, and may still refuse: the limit may be reached."""
+        self._recompiles = WatchedRecompiles()
         self._known: Set[Tuple[object, ...]] = set()
         self._undo: List[Undo] = []
         self._ended = False
@@ -88,7 +80,7 @@ class Watch(HookedContext[object]):
     def __str__(self) -> str:
         """Return what has happened, and the summary."""
         if not self._undo and not self._ended:
-            return "depyf.watch(): it has not begun: enter it (with depyf.watch() as watched: ...)"
+            return "depyf.watch() has not started: enter it (with depyf.watch() as watched: ...)"
         return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
 
     __repr__ = __str__
@@ -138,7 +130,7 @@ class Watch(HookedContext[object]):
         stack = whole_stack(*(record.stack or ((*place, record.function),)))
         place = innermost_line(stack) or place
         cause = (record.cause.value,)
-        self._report(Happening(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
+        self._report(WatchEvent(FALLBACK, record.compile_id, record.function, place, words, advice, cause, stack))
 
     @safely("reporting what happens in torch.compile")
     def _receive(self, event: Event) -> None:
@@ -146,10 +138,13 @@ class Watch(HookedContext[object]):
         if not self._undo:  # closed, but a wrapper of one of its hooks still calls that
             return
         self._count_graph(event)
+        if self._recompiles.note(event):
+            with self._lock:
+                self.happened[:] = map(self._recompiles.with_advice, self.happened)
         if event.name == RECOMPILATION:
-            happening = _recompile(event)
-            if happening is not None:
-                self._wanted[event.compile_id] = happening
+            found = self._recompiles.recompile(event)
+            if found is not None:
+                self._wanted[event.compile_id] = found
             return
         if event.name == FORWARD_METRICS:
             if event.meta.get("has_guarded_code", True):
@@ -170,32 +165,33 @@ class Watch(HookedContext[object]):
             self._graphs += not event.meta.get("fail_type") and event.meta.get("has_guarded_code") is not False
 
     def _report_wanted(self, compile_id: Optional[str]) -> None:
-        happening = self._wanted.pop(compile_id, None)
-        if happening is not None:
-            self._report(happening)
+        found = self._wanted.pop(compile_id, None)
+        if found is not None:
+            self._report(found)
 
     def _is_known(self, kind: str, place: Optional[Tuple[str, int]]) -> bool:
         return any(each.kind == kind and each.place == place for each in self.happened)
 
-    def _report(self, happening: Happening) -> None:
+    def _report(self, found: WatchEvent) -> None:
         with self._lock:
+            found = self._recompiles.with_advice(found)
             # Dynamo may report a break again when it traces a frame once more.
-            key = (happening.kind, happening.compile_id, happening.function, happening.place, happening.words)
+            key = (found.kind, found.compile_id, found.function, found.place, found.words)
             if key in self._known:
                 return
             self._known.add(key)
-            self.happened.append(happening)
+            self.happened.append(found)
         if self._callback is None:
-            say(self._stream, [f"depyf: {happening}"])
+            say(self._stream, [f"depyf: {found}"])
         else:
-            users("the callback of depyf.watch", self._callback)(happening)
+            users("the callback of depyf.watch", self._callback)(found)
 
 
 def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = None) -> Watch:
     """Return a context manager that reports each recompilation, graph break and fallback to eager when it happens.
 
     Each is one line on ``stream`` (default: the error stream), with a summary at the end. ``callback``, if given, is
-    called with a ``Happening`` instead; what it raises is reported once and goes no further. ``with depyf.watch() as
+    called with a ``WatchEvent`` instead; what it raises is reported once and goes no further. ``with depyf.watch() as
     watched:`` makes ``watched.happened`` the list of them, and ``print(watched)`` shows it. What the program computes
     does not change, and code that is compiled already runs at full speed.
 
@@ -204,47 +200,13 @@ def watch(callback: Optional[Callback] = None, *, stream: Optional[TextIO] = Non
     return Watch(callback, stream)
 
 
-def _graph_break(event: Event) -> Happening:
+def _graph_break(event: Event) -> WatchEvent:
     report = break_report(event)
     place = None if report.filename is None or report.line is None else (report.filename, report.line)
-    place = innermost_line(report.stack) or place
+    stack = tuple(in_users_lines(report.stack))
+    place = innermost_line(stack) or place
     advice = advice_for_break(report.title, report.explanation, report.hints, report.stack)
-    function = report.stack[-1][2] if report.stack else ""
+    frame = innermost_frame(stack)  # not a function of PyTorch's that Dynamo traces for a function of C
+    function = "" if frame is None else frame[2]
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)
-    return Happening(BREAK, event.compile_id, function, place, words, advice, cause, whole_stack(*report.stack))
-
-
-def _recompile(event: Event) -> Optional[Happening]:
-    guards = failed_guards(event)
-    if not guards:
-        return None
-    code = frames.code_being_compiled()
-    frame = guarded_frame_of(code)
-    explanations = [explain(as_known_here(read(guard.text)), frame) for guard in guards]
-    # Which keys have changed, torch does not say here.
-    explanations = [with_changed_keys(each, set(), None, frame) for each in explanations]
-    # Of several entries, the first one's.
-    by_subject = {each.subject or each.words: each for each in reversed(explanations)}
-    phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
-    words = "; ".join(dict.fromkeys(phrases))
-    place = innermost_line(guards[0].stack)
-    if code is None:
-        function, stack = "", whole_stack(*guards[0].stack)
-    else:
-        function, start = short_name_now(code), (code.co_filename, code.co_firstlineno)
-        place = with_whole_path(place, code.co_filename) or line_that_guards(code, explanations[0].subject) or start
-        stack = whole_stack((*place, function))
-        place = innermost_line((*stack[:-1], (*start, function), stack[-1]))
-    return Happening(RECOMPILE, event.compile_id, function, place, words, explanations[0].advice, (), stack)
-
-
-def whole_stack(*compiled: Frame) -> Tuple[Frame, ...]:
-    """Return the user's frames that call compiled code now, and behind them those that PyTorch names of that code.
-
-    Later versions of PyTorch name the callers, too; each is in the result once.
-    """
-    callers = frames.callers()
-    within, known = compiled, {each[:2] for each in callers}
-    while within and within[0][:2] in known:
-        within = within[1:]
-    return (*(each for each in callers if not is_library(each[0])), *(within or compiled[-1:]))
+    return WatchEvent(BREAK, event.compile_id, function, place, words, advice, cause, whole_stack(*stack))

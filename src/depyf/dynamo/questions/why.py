@@ -7,43 +7,43 @@ from __future__ import annotations
 
 import inspect
 from types import CodeType, FrameType
-from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.answers.lookup import Entry, FailedGuard, Why, nearest_first
+from depyf.answers.why import GuardFailure, Why, WhyEntry, nearest_first
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import explain
+from depyf.diagnosis.guard_history import DYNAMIC_SETTINGS, EntryHistory, dynamic_by
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.capture.fallbacks import fallbacks
-from depyf.dynamo.dump.active_sessions import capture
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.entries.called_entries import entries_of
-from depyf.dynamo.entries.entry_check import first_failure, is_backend_of
+from depyf.dynamo.entries.entry_check import first_failure, hit_of, is_backend_of
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.guards.check_function import EntryGuards
+from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.guards.failing import failing_guards, with_whole_path
-from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks import (
+    backends,
     cache_entries,
     compiled_callables,
     frame_evaluation,
     known_code,
+    private_names,
     torch_names,
     torch_settings,
 )
 from depyf.dynamo.hooks.nested_code import qualified_name
+from depyf.dynamo.questions.call_outcome import LIMIT_GIVEN, Missed, Outcome, limit_of_callback, outcome_of
 from depyf.dynamo.store.names import compiled_fn_number
-from depyf.messages import listed
-from depyf.quick_dataclass import replace
 
 _NAMED = 3
 """How many values are named for one advice."""
-
-_WITHOUT_RECOMPILES = {"eager_on_recompile": "runs as plain Python", "fail_on_recompile": "raises an error"}
-"""What a cache miss does under each stance of ``torch.compiler.set_stance``."""
 
 
 def why(compiled: object, *args: object, **kwargs: object) -> Why:
@@ -51,57 +51,96 @@ def why(compiled: object, *args: object, **kwargs: object) -> Why:
 
     ``compiled``: what ``torch.compile`` returned (a function, method or module); what holds it (a partial, a plain
     wrapper, a module after ``Module.compile``); the function itself; or a frame, as a debugger has it, of the function
-    or of one of its resume functions. Nothing is compiled or called, and nothing changes. The result holds for the
-    current state: ask under the same ``no_grad``, autocast and so on as the call.
+    or of one of its resume functions. Nothing is compiled or called, and nothing changes; only a call whose last
+    compilation raised an exception is traced once more, on copies. The result holds for the current state: ask under
+    the same ``no_grad``, autocast and so on as the call.
 
-    Raises ``TypeError`` when the arguments do not fit the signature, or when there is no Python function behind
-    ``compiled``, and ``ImportError`` without PyTorch.
+    Raises ``TypeError`` when the arguments do not fit the signature, or when a call of ``compiled`` runs
+    no Python function, and ``ImportError`` without PyTorch.
     """
     torch_names.require_torch("why")
     if isinstance(compiled, FrameType):
         code, values = _of_frame(compiled)
-        return _answer(cache_entries.cache_entries(code), values, None, qualified_name(code), code)
+        lookup = Lookup(cache_entries.cache_entries(code), values, None)
+        return _answer(lookup, Missed(None, code, (), {}, bool(lookup.found)), qualified_name(code), code)
     found = resolve(compiled, "why")
+    answer = of_call(found, args, kwargs)[0]
+    return replace(answer, notes=(*_violations(found), *answer.notes))
+
+
+def of_call(
+    found: CallTarget, args: Tuple[object, ...], kwargs: Mapping[str, object]
+) -> Tuple[Why, Optional[cache_entries.CacheEntry]]:
+    """Return what a call of ``found`` would do, and the cache entry that it hits, if any.
+
+    Raises ``TypeError`` when the arguments do not fit the signature.
+    """
     try:
         values = found.frame_locals(args, kwargs)
     except TypeError as error:
         raise TypeError(f"depyf.why can't determine what this call would run: {error}") from error
     with found.surroundings():
-        answer = _answer(entries_of(found), values, found.entered, *found.shown)
-    if found.skip_reason and not answer.entries:
-        outcome = f"runs as plain Python: {found.skip_reason}"
-        answer = replace(answer, outcome=outcome, left_alone=True)
-    elif found.disabled_reason:
-        answer = replace(answer, entries=(), outcome=f"runs as plain Python: {found.skip_reason}", left_alone=True)
-    elif answer.hit is None and frame_evaluation.stance() in _WITHOUT_RECOMPILES:
-        does = _WITHOUT_RECOMPILES[frame_evaluation.stance()]
-        outcome = f"{does}: torch.compiler.set_stance({frame_evaluation.stance()!r}) is in force, and no entry fits"
-        answer = replace(answer, outcome=outcome, left_alone=True)
-    return replace(answer, notes=(*_violations(found), *_notes(found)))
+        lookup = Lookup(entries_of(found), values, found.entered)
+        if found.disabled_reason:
+            lookup = Lookup([], values, found.entered)
+        call = Missed(found, found.code, args, kwargs, bool(lookup.found))
+        answer = _answer(lookup, call, *found.shown)
+    return replace(answer, notes=_notes(found)), lookup.hit
 
 
-def _answer(
-    found: Sequence[cache_entries.CacheEntry], values: Mapping[str, object], entered: object, name: str, code: CodeType
-) -> Why:
+class Lookup:
+    """The cache entries of a function, and which of them a call with these local variables hits. ``unchecked``: the
+    stance skips all guards but those that tell entries apart.
+    """
+
+    def __init__(
+        self, found: Sequence[cache_entries.CacheEntry], values: Mapping[str, object], entered: object
+    ) -> None:
+        self.found = found
+        self.values = values
+        self.entered = entered
+        self.unchecked = frame_evaluation.skips_guards()
+        self.backend = None
+        if entered is not None:
+            forced = frame_evaluation.forced_backend()
+            used = getattr(entered, "callback", None) if forced is None else forced
+            named = backends.registered_backend(used) if isinstance(used, str) else used
+            self.backend = compiled_callables.innermost_backend(named)
+        self.hit = hit_of(found, values, self.backend, differentiating=self.unchecked)
+
+
+def _answer(lookup: Lookup, call: Missed, name: str, code: CodeType) -> Why:
     """Return the result for a call with these cache entries; ``name`` and ``code`` are its display name and code."""
-    backend = None if entered is None else compiled_callables.innermost_backend(getattr(entered, "callback", None))
     frame = guarded_frame_of(code)
-    entries = [_entry(each, values, backend, code.co_filename, frame) for each in found]
-    for index, each in enumerate(entries):
-        if each.hit:  # those behind it are not tried
-            entries = [*entries[: index + 1], *(_not_tried(other) for other in entries[index + 1 :])]
-            break
-    limit = None if any(entry.hit for entry in entries) else _limit(found, values)
+    frame = replace(frame, dynamic=_dynamic_of(lookup.entered))
+    entries = _with_history([_entry(each, lookup, code.co_filename, frame) for each in lookup.found], frame)
+    limit = None if lookup.hit is not None else _limit(lookup)
+    outcome = _outcome(entries, replace(call, limit=limit))
+    is_limit = limit is not None and limit[0] in outcome.words
+    that_count = lookup.found if lookup.hit is None else [lookup.hit]
     return Why(
         function=name,
         filename=code.co_filename,
         first_line=code.co_firstlineno,
         entries=tuple(entries),
-        outcome=_outcome(entries, limit),
-        limit=limit,
-        resumes=tuple(dict.fromkeys(name for each in _that_count(found, entries) for name in _resume_functions(each))),
+        outcome=outcome.words,
+        limit=limit if is_limit else None,
+        resumes=tuple(dict.fromkeys(name for each in that_count for name in _resume_functions(each))),
         advice=_advice(entries),
+        left_alone=lookup.hit is None and not outcome.compiles and not is_limit,
+        raises=outcome.raises,
     )
+
+
+def _outcome(entries: Sequence[WhyEntry], call: Missed) -> Outcome:
+    """Return what a call does: it runs an entry, or what ``outcome_of`` says, or plain Python without Dynamo."""
+    hit = next((entry for entry in entries if entry.hit), None)
+    if hit is not None:
+        runs = f"runs what was compiled as {hit.compile_id or 'one of its cache entries'}"
+        skipped = "torch.compiler.set_stance(skip_guard_eval_unsafe=True) skips the guards that do not hold"
+        return Outcome(f"{runs}: {skipped}" if hit.failed else runs)
+    disabled = "" if call.target is None else call.target.disabled_reason
+    return Outcome(f"runs as plain Python: {disabled}") if disabled else outcome_of(call)
 
 
 def _violations(found: CallTarget) -> Tuple[str, ...]:
@@ -112,7 +151,7 @@ def _violations(found: CallTarget) -> Tuple[str, ...]:
     for each in failed:
         violated = violated_constraint(each.reason) if each.filename == code.co_filename else None
         if violated is not None and each.first_line == code.co_firstlineno:
-            where = "" if violated.place is None else f" ({violated.place[0]}:{violated.place[1]})"
+            where = "" if violated.location is None else " ({}:{})".format(*violated.location)
             notes.setdefault(f"compiling it failed: {violated.advice}{where}")
     return tuple(notes)
 
@@ -120,13 +159,13 @@ def _violations(found: CallTarget) -> Tuple[str, ...]:
 def _notes(found: CallTarget) -> Tuple[str, ...]:
     """Return the assumptions of the result."""
     notes = [
-        f"around it is {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}), "
-        "which is not looked into: the answer is for a call of what is inside, with these very arguments and modes"
+        f"{qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}) wraps the compiled function and was not "
+        "analysed; this result assumes that the wrapped function gets the same arguments and modes"
         for code in (wrapper.__code__ for wrapper in found.opaque)
     ]
     if found.entered is None:
-        parts = f"; compiled by themselves are {', '.join(found.parts)}: ask about those" if found.parts else ""
-        notes.append(f"it is not compiled itself: the result is for a call of it through torch.compile{parts}")
+        parts = f". Parts of it are compiled: ask about {', '.join(found.parts)}" if found.parts else ""
+        notes.append(f"{found.name} is not compiled: this result is for a call through torch.compile{parts}")
     return tuple(notes)
 
 
@@ -136,10 +175,10 @@ def line_that_guards(code: CodeType, subject: str) -> Optional[Tuple[str, int]]:
         manager = entry.guard_manager
         if guards_function.is_function(manager):
             continue
-        for line in EntryGuards.of(manager, "guard", Naming(lambda text: text)).lines:
-            place = line.guard.location if as_written(line.source) == subject else None
-            if place is not None:
-                return with_whole_path(place, code.co_filename)
+        for line in EntryGuards.of(manager, "guard").lines:
+            location = line.guard.location if as_written(line.source) == subject else None
+            if location is not None:
+                return with_whole_path(location, code.co_filename)
     return None
 
 
@@ -151,24 +190,44 @@ def _of_frame(frame: FrameType) -> Tuple[CodeType, Dict[str, object]]:
     return code, {name: frame.f_locals[name] for name in names if name in frame.f_locals}
 
 
-def _entry(
-    entry: cache_entries.CacheEntry, values: Mapping[str, object], backend: object, file: str, frame: GuardedFrame
-) -> Entry:
-    number, manager = entry.compile_id, entry.guard_manager
+def _entry(entry: cache_entries.CacheEntry, lookup: Lookup, file: str, frame: GuardedFrame) -> WhyEntry:
+    """Return one entry as ``why`` shows it: whether it runs, or what keeps the call from it."""
+    number, manager, values = entry.compile_id, entry.guard_manager, lookup.values
     graphs = tuple(_graphs_of(entry.code))
+    is_hit = entry is lookup.hit
+    if not is_hit and not is_backend_of(entry, lookup.backend):
+        note = "compiled with another backend callable"
+        explanation = explain(Guard(GuardKind.BACKEND))
+        return WhyEntry(number, False, (GuardFailure("BACKEND_MATCH", note, "", explanation),), note, graphs=graphs)
     first, holds = first_failure(manager, values)
     if holds:
-        note = ""
-        if not is_backend_of(entry, backend):
-            note = "compiled with another backend callable"
-            explanation = explain(Guard(GuardKind.BACKEND))
-            return Entry(number, False, (FailedGuard("BACKEND_MATCH", note, "", explanation),), note, graphs=graphs)
-        return Entry(number, True, (), note, graphs=graphs)
+        note = "" if is_hit else "its guards hold too; it is not tried"
+        return WhyEntry(number, is_hit, (), note, graphs=graphs)
     failing = failing_guards(manager, values, first, file)
     causes = tuple(
         replace(each, explanation=in_call(each.explanation, frame, manager, values)) for each in failing.causes
     )
-    return Entry(number, False, causes, follow=failing.follow, graphs=graphs)
+    return WhyEntry(number, is_hit, causes, follow=failing.follow, graphs=graphs)
+
+
+def _dynamic_of(entered: object) -> Optional[bool]:
+    """Return whether dynamic shapes are on, or off, where this is compiled; None where sizes become dynamic when they
+    vary."""
+    given = private_names.DYNAMIC.of(entered)
+    if isinstance(given, bool):
+        return given
+    return dynamic_by({name: torch_settings.dynamo_setting(name) for name in DYNAMIC_SETTINGS})
+
+
+def _with_history(entries: Sequence[WhyEntry], frame: GuardedFrame) -> List[WhyEntry]:
+    """Return the entries with the advice that all of them show together."""
+    history = EntryHistory()
+    history.add(None, [guard.explanation for each in entries for guard in each.failed], frame)
+
+    def applied(guard: GuardFailure) -> GuardFailure:
+        return replace(guard, explanation=history.applied(None, guard.explanation, frame))
+
+    return [replace(each, failed=tuple(map(applied, each.failed))) for each in entries]
 
 
 def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
@@ -179,19 +238,18 @@ def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
             yield f"__compiled_fn_{number}"
 
 
-def _not_tried(entry: Entry) -> Entry:
-    return replace(entry, hit=False, note="its guards hold too; it is not tried") if entry.hit else entry
-
-
-def _limit(entries: Sequence[cache_entries.CacheEntry], values: Mapping[str, object]) -> Optional[Tuple[str, int]]:
+def _limit(lookup: Lookup) -> Optional[Tuple[str, int]]:
     """Return the limit of Dynamo that one more entry would exceed, with its value, counted as Dynamo does."""
-    alike = sum(_has_same_objects(entry, values) for entry in entries)
+    alike = sum(_has_same_objects(entry, lookup.values) for entry in lookup.found)
+    of_callback = limit_of_callback(lookup.entered)
     for names, count in (
-        (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(entries)),
+        (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(lookup.found)),
         (("recompile_limit", "cache_size_limit"), alike),
     ):
         for name in names:
             value = torch_settings.dynamo_setting(name)
+            if name == "recompile_limit" and of_callback is not None:
+                name, value = LIMIT_GIVEN, of_callback
             if value is not None:
                 if count >= value:
                     return name, int(value)
@@ -205,16 +263,7 @@ def _has_same_objects(entry: cache_entries.CacheEntry, values: Mapping[str, obje
     return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
 
 
-def _outcome(entries: Sequence[Entry], limit: Optional[Tuple[str, int]]) -> str:
-    hit = next((entry for entry in entries if entry.hit), None)
-    if hit is not None:
-        return f"runs what was compiled as {hit.compile_id or 'one of its cache entries'}"
-    if limit is not None:
-        return f"runs as plain Python: torch._dynamo.config.{limit[0]} = {limit[1]} is reached"
-    return "would be compiled once more" if entries else "would be compiled for the first time"
-
-
-def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
+def _advice(entries: Sequence[WhyEntry]) -> Tuple[str, ...]:
     """Return how to avoid the compilation: for the entry that the call misses by the fewest guards."""
     if any(entry.hit for entry in entries) or not entries:
         return ()
@@ -223,13 +272,6 @@ def _advice(entries: Sequence[Entry]) -> Tuple[str, ...]:
         if guard.explanation.advice:
             subjects.setdefault(guard.explanation.advice, {})[guard.explanation.subject] = None
     return tuple(f"{listed(names, _NAMED)}: {advice}".lstrip(": ") for advice, names in subjects.items())
-
-
-def _that_count(
-    found: Sequence[cache_entries.CacheEntry], entries: Sequence[Entry]
-) -> Sequence[cache_entries.CacheEntry]:
-    """Return the entry that the call would run, or all of them."""
-    return [each for each, entry in zip(found, entries) if entry.hit] or found
 
 
 def _resume_functions(entry: cache_entries.CacheEntry) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The backend's name in a script, or why there is none: it may exist only in the program that ran."""
+"""The backend's name in a script, or why a script can't have it: it may exist only in the program that ran."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import functools
 from importlib import metadata
 from typing import Any, Iterator, List, Optional, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import backends
 from depyf.dynamo.hooks.loaded_modules import loaded_namespaces
-from depyf.quick_dataclass import dataclass
 
 NO_BACKEND = "none"
 """What the scripts take for a run without a compiler."""
@@ -28,7 +28,11 @@ def backend_in_script(backend: object, name: str) -> BackendInScript:
     registered = backends.registered_backend(name) if name in backends.names_of_backends() else None
     if type(backend).__module__ == "torch" and getattr(backend, "compiler_name", None) == name:
         backend = None  # what torch.compile wraps around a backend that was given by its name
-    if registered is not None and backend in (None, registered) and (_is_installed(name) or _is_torchs(registered)):
+    if (
+        registered is not None
+        and backend in (None, registered)
+        and (name in _registered_by_packages() or _is_torch_backend(registered))
+    ):
         return BackendInScript(name)
     wanted = registered if backend is None else backend
     found = None if wanted is None else _home_of(wanted)
@@ -58,20 +62,16 @@ def _home_of(backend: object) -> Optional[Tuple[str, str]]:
     return own if own in found else next(iter(found), None)
 
 
-def _is_installed(name: str) -> bool:
-    """Return whether a package registers a backend of this name in each process."""
-    return name in _registered_by_packages()
-
-
 @functools.lru_cache(maxsize=None)
 def _registered_by_packages() -> Tuple[str, ...]:
+    """Return the names of backends that an installed package registers in each process."""
     found: Any = metadata.entry_points()
     group = "torch_dynamo_backends"
     chosen = found.select(group=group) if hasattr(found, "select") else found.get(group, ())
     return tuple(each.name for each in chosen)
 
 
-def _is_torchs(backend: object) -> bool:
+def _is_torch_backend(backend: object) -> bool:
     """Return whether it is PyTorch's own, and not only built by PyTorch from compilers of the program."""
     return all(module.partition(".")[0] in ("torch", "functorch", "builtins", "") for module in _modules_of(backend))
 
@@ -81,7 +81,7 @@ def _modules_of(backend: object) -> List[str]:
 
 
 def _parts(value: object, depth: int) -> Iterator[object]:
-    """Yield a backend and the callables inside it: those of a partial, and those that AOTAutograd receives."""
+    """Yield a backend and the callables inside it: in a partial, and the compilers that AOTAutograd receives."""
     yield value
     inside = [getattr(value, "func", None), *dict(getattr(value, "kwargs", None) or {}).values()]
     inside += [*dict(getattr(value, "keywords", None) or {}).values(), *tuple(getattr(value, "args", None) or ())]

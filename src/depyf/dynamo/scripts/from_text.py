@@ -1,25 +1,25 @@
-"""A script made of the text of a graph alone: a file of a dump, or what a compiler cache still has of it.
+"""A script made of the text of a graph alone: a file of a dump, or the text in a compiler cache.
 
 The types in the text give the inputs: ``x: "f32[4, 8][8, 1]cpu"`` is shape, strides and device. Symbolic sizes have no
-values there; they get some.
+values in the text, so the script makes some up. The value of a size such as ``s0*8`` or ``((s0 + 1)//2)`` is computed
+from its syntax tree: text from a file is never run here.
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 import os
 import re
-from typing import Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Tuple, Type
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.scripts.graph import GraphCode
 from depyf.dynamo.scripts.imports import Imports
-from depyf.dynamo.scripts.sizes import size_of
 from depyf.dynamo.scripts.tensors import contiguous_strides
 from depyf.dynamo.scripts.whole import HowItRuns, Script, ScriptInputs, script_text
-from depyf.lazy_pattern import re_compile
 
 _TYPES = {
     "f64": "float64",
@@ -38,13 +38,13 @@ _TYPES = {
     "f8e5m2": "float8_e5m2",
 }
 
-_TENSOR = re_compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
-_SYMBOL = re_compile(r"\b[suz]\d+\b")
-_BOXED = re_compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
-_FLATTENED = re_compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
-_UNFLATTENED = re_compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
-_DELETED = re_compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_OPERATOR = re_compile(r"\btorch\.ops\.(\w+)\.(\w+)")
+_TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
+_SYMBOL = re.compile(r"\b[suz]\d+\b")
+_BOXED = re.compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
+_FLATTENED = re.compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
+_UNFLATTENED = re.compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
+_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)")
 
 Inputs = List[Tuple[str, str]]
 
@@ -99,7 +99,8 @@ def _without_escapes(text: str) -> str:
 
 
 def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, *, whole: bool = False) -> Inputs:
-    """Write the class, or for a graph inside of it a function, after the graphs in it; return its inputs."""
+    """Write the class of the ``whole`` graph, or a function for an inner graph, after the graphs inside; return its
+    inputs."""
     members: Dict[str, str] = {}
     forward: Optional[ast.FunctionDef] = None
     for node in graph.body:
@@ -128,6 +129,10 @@ def _write(graph: ast.ClassDef, text: str, code: GraphCode, name: str, *, whole:
 
 def _forward(forward: ast.FunctionDef, text: str) -> Tuple[Inputs, str]:
     """Return the inputs of ``forward`` with their types, and its text, which takes them one by one."""
+    # Three forms of the head of ``forward``:
+    #   def forward(self, x: "f32[4]"):                        Dynamo's, and ATen graphs: taken as it is
+    #   def forward(self, primals, tangents):                  the joint graph: two lists, flattened in the first lines
+    #   def forward(self, args):  x = next(args_iter); ...     boxed: one list, emptied as it is read
     last = max(getattr(node, "end_lineno", 0) or 0 for node in ast.walk(forward))
     lines = text.splitlines()[forward.lineno - 1 : last]
     indent = len(lines[0]) - len(lines[0].lstrip())
@@ -211,8 +216,64 @@ def _tuple(values: List[int]) -> str:
 
 def _size(text: str, symbols: Dict[str, int]) -> int:
     """Return the value of a size like ``s0*8``."""
+    # Sizes are divided with ``//``, also where a torch printed ``/``; an existing ``//`` has become four slashes.
     text = text.strip().replace("/", "//").replace("////", "//")
     try:
         return size_of(text, symbols)
     except synchronous(ValueError):
         return 4
+
+
+LARGEST = 1 << 40
+"""No size is larger, and no intermediate result of one."""
+
+_LONGEST = 1000
+
+_OPERATORS: Dict[Type[ast.AST], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: pow,
+}
+_FUNCTIONS: Dict[str, Callable[..., int]] = {
+    "Max": max,
+    "Min": min,
+    "FloorDiv": operator.floordiv,
+    "CeilDiv": lambda one, other: -(-one // other),
+    "Mod": operator.mod,
+    "PythonMod": operator.mod,
+}
+
+
+def size_of(text: str, symbols: Mapping[str, int]) -> int:
+    """Return the value of the expression ``text``, with ``symbols`` for its names. Raises ``ValueError`` if it is not
+    such an expression, or if a result in it is beyond all sizes."""
+    if len(text) > _LONGEST:
+        raise ValueError(f"{len(text)} characters are not a size")
+    try:
+        return _value(parse(text.strip(), mode="eval").body, symbols)
+    except (SyntaxError, ArithmeticError, TypeError, KeyError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{text!r} is not a size: {error}") from error
+
+
+def _value(node: ast.expr, symbols: Mapping[str, int]) -> int:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        number = node.value
+    elif isinstance(node, ast.Name):
+        number = symbols[node.id]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = -_value(node.operand, symbols)
+    elif isinstance(node, ast.BinOp):
+        one, other = _value(node.left, symbols), _value(node.right, symbols)
+        if isinstance(node.op, ast.Pow) and not 0 <= other <= 40:
+            raise ValueError(f"a power of {other}")
+        number = _OPERATORS[type(node.op)](one, other)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        number = _FUNCTIONS[node.func.id](*(_value(argument, symbols) for argument in node.args))
+    else:
+        raise ValueError(f"{type(node).__name__} can't be in a size")
+    if not -LARGEST <= number <= LARGEST:
+        raise ValueError("a number beyond all sizes")
+    return number

@@ -12,25 +12,24 @@ import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.observe.graph_facts import attribute_at
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.tensors import Tensors
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.tracebacks import Frame, frames_of
-from depyf.user_code import innermost_frame
+from depyf.torch_trace.user_code import innermost_frame
 
 if TYPE_CHECKING:
     import torch
 
-_DELETED = re_compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_NO_LINE = re_compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
-_BLANK = re_compile(r"\n[ ]+\n")
-_FORWARD = re_compile(r"^def forward\(self(?:, )?")
+_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
+_NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
+_BLANK = re.compile(r"\n[ ]+\n")
+_FORWARD = re.compile(r"^def forward\(self(?:, )?")
 _INTERPRETING = ("autograd_function_apply", "tag_activation_checkpoint")
-_EMPTY_LINES = re_compile(r"\n{3,}")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass
@@ -43,7 +42,7 @@ class GraphCode:
 
 
 def graph_code(module: torch.fx.GraphModule, tensors: Tensors) -> GraphCode:
-    """Return the code of ``module`` (an FX graph module, which is left as it is) with that of all graph modules in it.
+    """Return the code of ``module`` (an FX graph module, not changed) and of all graph modules inside.
     The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold."""
     code = GraphCode()
     _Classes(code, tensors).write(module, "Graph")
@@ -93,6 +92,7 @@ class _Classes:
         for target in dict.fromkeys(
             str(node.target) for node in module.graph.nodes if node.op in ("get_attr", "call_module")
         ):
+            # ``self.layers.0.weight`` needs ``self.layers`` and ``self.layers.0`` first: empty modules.
             path = target.split(".")
             for depth in range(1, len(path)):
                 outer = ".".join(path[:depth])

@@ -9,7 +9,7 @@ import textwrap
 from types import ModuleType
 from typing import Dict, List, Optional
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, loaded_namespaces
 from depyf.dynamo.scripts.operators import (
@@ -21,7 +21,7 @@ from depyf.dynamo.scripts.operators import (
     source,
     variable_of,
 )
-from depyf.user_code import is_library
+from depyf.torch_trace.user_code import is_library
 
 _BY_NAME = {
     "device": "from torch import device",
@@ -40,6 +40,8 @@ _REGISTERED_BY = {
 
 _BUILT_IN = frozenset({"aten", "prims", "prim", "higher_order", "profiler", "_inductor_test", "mkldnn", "quantized"})
 
+_OF_DISTRIBUTED = ("c10d", "symm_mem", "fsdp", "_dtensor", "dtensor")
+"""Libraries of torch.distributed, which registers them when it is imported."""
 
 _SMALL = 100
 """Tensors of so many elements are written out."""
@@ -49,14 +51,19 @@ _IN_EVERY_SCRIPT = frozenset(
 )
 
 
+def is_own_library(name: str) -> bool:
+    """Return whether an operator (``aten::add``) is none that PyTorch itself registers."""
+    return name.partition("::")[0] not in (*_BUILT_IN, *_REGISTERED_BY, *_OF_DISTRIBUTED)
+
+
 class Imports:
     """Collects statements, each once; ``notes`` lists what can't be imported."""
 
     def __init__(self, *, inside: bool = False) -> None:
         self._inside = inside
-        """Whether the names belong to a function, and can't clash with those of the script."""
+        """Whether the names belong to a function, and can't clash with names of the script."""
         self._operators: Optional[Imports] = None
-        """What the operators of the user's need, and their definitions, which have a function to themselves."""
+        """Imports and definitions of the user's operators, which a function of the script holds."""
         self._known: Dict[str, List[object]] = {}
         self._lines: Dict[str, None] = {}
         self._sources: Dict[str, None] = {}
@@ -98,6 +105,8 @@ class Imports:
         if known:
             return
         known.append(value)
+        # In the order of preference: the definition of an operator, an import, the source of a function or class that
+        # can't be imported (it is in ``__main__`` or in a function), a literal.
         operator = private_names.CUSTOM_OPERATOR.find()
         if operator is not None and isinstance(value, operator):
             self._sources.update(dict.fromkeys(self._defined(value)))
@@ -108,8 +117,11 @@ class Imports:
             self._late["NoneType = type(None)"] = None
         elif isinstance(value, ModuleType):
             module = value.__name__
+            if module.startswith("torch.") and not _in_a_fresh_process(module):  # an attribute: torch.ops.aten
+                self._late[f"{name} = {module}"] = None
+                return
             self._import(module, f"import {module}" if module == name else f"import {module} as {name}")
-        elif not self._from_module(name, value) and not self._from_source(name, value):
+        elif not self.from_module(name, value) and not self._from_source(name, value):
             text = self.literal(value)
             if text is None:
                 self.notes.append(f"{name} is {_described(value)}, which this script can't make")
@@ -142,6 +154,14 @@ class Imports:
             return f"[{text}]" if isinstance(value, list) else f"({text}{',' * (len(inside) == 1)})"
         return None
 
+    def define(self, text: str) -> None:
+        """Add a definition, or a statement that needs the ones before it."""
+        self._sources[text] = None
+
+    def module(self, name: str) -> None:
+        """Import a module of PyTorch's by its whole name."""
+        self._lines[f"import {name}"] = None
+
     def for_operator(self, target: object) -> None:
         """Import what registers an operator: a library of the user's, or the module of a higher order operator."""
         operators = private_names.OPERATORS.holder()
@@ -171,15 +191,17 @@ class Imports:
 
     def _by_library(self, namespace: str, name: str) -> None:
         """Add an operator made by ``torch.library.Library``, or in another language."""
-        places = registered_at(name)
-        modules = [_module_of(place.rpartition(":")[0]) for place in places]
+        # Where Python code registered it: an import of that module does it again, unless the line is inside a function.
+        # Without such code it is a C++ library, which an imported package or ``load_library`` has loaded.
+        locations = registered_at(name)
+        modules = [_module_of(location.rpartition(":")[0]) for location in locations]
         libraries = sorted(torch_names.module("torch").ops.loaded_libraries)
         known = all(module is not None and _in_a_fresh_process(module) for module in modules)
-        if places and known and all(map(runs_on_import, places)):
+        if locations and known and all(map(runs_on_import, locations)):
             for module in dict.fromkeys(modules):
                 self._import(str(module), f"import {module}")
-        elif places:
-            where = ", ".join(places)
+        elif locations:
+            where = ", ".join(locations)
             self.notes.append(
                 f"the operator {name} has to be registered first, as {where} does: put that into the script"
             )
@@ -218,7 +240,8 @@ class Imports:
             )
         return statements
 
-    def _from_module(self, name: str, value: object) -> bool:
+    def from_module(self, name: str, value: object) -> bool:
+        """Add the import that binds ``name`` to a value that an importable module has; return whether one does."""
         module, path = getattr(value, "__module__", None), getattr(value, "__qualname__", name)
         if module is None or path is None or not _in_a_fresh_process(module):
             return False

@@ -14,8 +14,8 @@ import textwrap
 from types import FunctionType
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import known_code, private_names, torch_names
 from depyf.dynamo.hooks.loaded_modules import loaded_namespace, source_text
 from depyf.dynamo.hooks.nested_code import closure_of
@@ -128,7 +128,7 @@ def _name(function: object, otherwise: str) -> str:
 def _kernel(function: Any) -> object:
     """Return the user's function inside torch's wrapper of a kernel."""
     inner = inspect.unwrap(function)
-    return dict(closure_of(inner)).get("fn", function) if known_code.is_torchs(inner.__code__) else function
+    return dict(closure_of(inner)).get("fn", function) if known_code.is_of_torch(inner.__code__) else function
 
 
 def _mutated(defined: object) -> Tuple[str, ...]:
@@ -136,9 +136,9 @@ def _mutated(defined: object) -> Tuple[str, ...]:
     return tuple(each.name for each in arguments if each.alias_info is not None and each.alias_info.is_write)
 
 
-def runs_on_import(place: str) -> bool:
-    """Return whether importing the module of this place (``file:line``) runs the line: it is in no function."""
-    path, _, line = place.rpartition(":")
+def runs_on_import(location: str) -> bool:
+    """Return whether importing the module of this location (``file:line``) runs the line: it is in no function."""
+    path, _, line = location.rpartition(":")
     try:
         with open(path, encoding="utf-8") as file:
             tree = parse(file.read())
@@ -150,13 +150,13 @@ def runs_on_import(place: str) -> bool:
 
 
 def registered_at(name: str) -> List[str]:
-    """Return the places (``file:line``) in Python that registered an operator, or something for it."""
+    """Return the locations (``file:line``) in Python that registered an operator, or something for it."""
     dump = private_names.DISPATCH_DUMP.find()
     root = os.path.dirname(str(torch_names.module("torch").__file__))
     found = []
     for line in (dump(name) if dump is not None else "").splitlines():
-        _, _, place = line.partition("registered at ")
-        path = place.partition(" ::")[0].strip()
+        _, _, location = line.partition("registered at ")
+        path = location.partition(" ::")[0].strip()
         if path.rpartition(":")[0].endswith(".py") and not path.startswith(root) and path not in found:
             found.append(path)
     return found

@@ -7,13 +7,13 @@ import textwrap
 from typing import TYPE_CHECKING, Dict, Tuple
 
 from depyf.answers.nonfinite import NonFinite
-from depyf.dynamo.hooks import private_names, torch_names, torch_settings
+from depyf.base.quick_dataclass import replace
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.observe.node_words import operation_of
 from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.imports import Imports
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
-from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -107,8 +107,7 @@ def write_graph_replay(directory: str, call: GraphCall, found: NonFinite) -> Scr
         recorded=RecordedCall(outputs if whole else None),
         how=HowItRuns(backend.name, gradients=False),
     )
-    gaps = (backend.gap, *torch_settings.settings_no_script_has())
-    return replace(script, notes=(*(gap for gap in gaps if gap), *script.notes))
+    return replace(script, notes=(*((backend.gap,) if backend.gap else ()), *script.notes))
 
 
 def _setup(imports: Imports) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class Tensors:
 
     def _view(self, value: torch.Tensor) -> str:
         """Return a tensor that shares its memory with another input."""
+        # The memory is a flat tensor of its own, ``memory_0``, and each input that shares it an ``as_strided`` of that.
         storage = _storage(value)
         if storage not in self._shared:
             self._shared[storage] = base = f"memory_{len(self._shared)}"
@@ -209,6 +210,8 @@ def compact(value: torch.Tensor) -> torch.Tensor:
     data = value.detach()
     if _is_odd(value) or not data.numel():
         return data.clone()
+    # ``clone`` keeps the strides only of dense tensors. So clone the memory from the first to the last element, flat,
+    # and take the same view of it.
     span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.stride()))
     memory = data.as_strided((span,), (1,), data.storage_offset()).clone()
     return memory.as_strided(data.shape, data.stride())

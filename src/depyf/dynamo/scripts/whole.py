@@ -12,22 +12,23 @@ import textwrap
 from dataclasses import field
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
 from depyf.dynamo.scripts.graph import GraphCode, graph_code, names_of_inputs
+from depyf.dynamo.scripts.imports import Imports
+from depyf.dynamo.scripts.program_objects import expression
 from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
 
-_RANDOM = re_compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
+_RANDOM = re.compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script that was written: its path, that of the file with its values, and what it can't reproduce."""
+    """A script that was written: its path, the path of the file with its values, and what it can't reproduce."""
 
     path: str
     values: Optional[str] = None
@@ -39,15 +40,17 @@ class Script:
 
 @dataclass(frozen=True)
 class HowItRuns:
-    """How a script runs its graph. ``backend`` and ``options`` are those of ``torch.compile``, ``contexts`` expressions
-    of context managers to run in, ``gradients`` is whether inputs that require gradients do so in the script,
-    ``tolerance`` the allowed error, relative to the largest value (None: what rounding explains)."""
+    """How a script runs its graph. ``backend`` and ``options`` are arguments of ``torch.compile``, ``contexts``
+    expressions of context managers to run in, ``gradients`` is whether inputs that require gradients do so in the
+    script, ``tolerance`` the allowed error, relative to the largest value (None: what rounding explains). ``define`` is
+    the backend where the script has to register it under its name: ``expression`` can write it."""
 
     backend: str = "inductor"
     options: Mapping[str, object] = field(default_factory=dict)
     contexts: Sequence[str] = ()
     gradients: bool = True
     tolerance: Optional[float] = None
+    define: object = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def write_script(
     """
     tensors = Tensors(values=recorded is not None, gradients=how.gradients)
     code = graph_code(module, tensors)
+    _add_program(code.imports, how)
     if ":" in how.backend:
         code.imports.find(how.backend.partition(":")[0])
     names = names_of_inputs(module)
@@ -118,6 +122,21 @@ def write_script(
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return Script(path, data, (*tensors.notes, *code.notes, *code.imports.notes))
+
+
+def _add_program(imports: Imports, how: HowItRuns) -> None:
+    """Add the settings that hold objects of the program, and the backend where the script has to define it."""
+    for setting, value in torch_settings.settings_of_the_program():
+        text = expression(value, setting.rpartition(".")[2], imports)
+        if text is None:
+            imports.notes.append(f"{setting}, which can't be written down")
+        else:
+            imports.module(setting.rpartition(".")[0])
+            imports.define(f"{setting} = {text}")
+    if how.define is not None:
+        imports.module(private_names.REGISTER_BACKEND.module)
+        text = expression(how.define, f"{how.backend}_backend", imports)
+        imports.define(f"{private_names.REGISTER_BACKEND.whole}({text}, name={how.backend!r})")
 
 
 def script_text(
@@ -163,13 +182,13 @@ def _head(title: str, notes: Sequence[str], data: Optional[str]) -> str:
 
 def _imports(code: GraphCode, *, data: bool) -> str:
     own = ["import argparse", "import importlib", *(["import os"] if data else []), "import sys"]
-    settings = torch_settings.settings_that_were_changed()
+    settings = [*torch_settings.settings_that_were_changed(), *torch_settings.numerics_that_were_changed()]
     if _RANDOM.search(code.text):
         settings = [each for each in settings if "fallback_random" not in each]
         settings.append(
             f"{private_names.INDUCTOR_CONFIG.whole}.fallback_random = True  # the random numbers of eager mode"
         )
-    modules = sorted({f"import {each.split('.config.')[0]}.config" for each in settings})
+    modules = sorted({f"import {each.split('.config.')[0]}.config" for each in settings if ".config." in each})
     imports = code.imports
     head = [
         *own,

@@ -5,14 +5,14 @@ umask. Otherwise the user who creates the first file, or root, would lock out th
 from __future__ import annotations
 
 import os
+import re
 import stat
 
-from depyf.asynchronous import suppressed
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
-from depyf.regular_files import no_follow
+from depyf.base.asynchronous import suppressed
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.regular_files import no_follow
 
-_WRITERS_FILE = re_compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
+_WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,14 @@ class Access:
     folder_mode: int = 0
 
     def give_file(self, handle: int, path: str) -> None:
-        """Give them the file that was just created at ``path``, as far as the system allows."""
-        if os.fstat(handle).st_nlink == 1 and self._lies_in_their_folder(handle, path):  # else it lies elsewhere, too
+        """Give the file that was just created at ``path`` to these users, as far as the system allows."""
+        # A file with two names is also in a folder that somebody else has chosen.
+        if os.fstat(handle).st_nlink == 1 and self._lies_in_their_folder(handle, path):
             self._give(handle, self.file_mode)
 
     def give_folder(self, folder: str) -> None:
-        """Do so for a folder, if it is this user's and contains only what depyf writes there: others who may write into
-        the directory could move another folder of this user to the name.
+        """Give a folder to these users, if it belongs to this user and contains only what depyf writes there: others
+        who may write into the directory could move another folder of this user to the name.
         """
         if not self.folder_mode:
             return
@@ -46,9 +47,10 @@ class Access:
                 os.close(handle)
 
     def _lies_in_their_folder(self, handle: int, path: str) -> bool:
-        """Return whether the open file is in a folder of the user who is to get it. They might have replaced a folder
-        of ``path`` by a link before root created the file. In their own folder they could have created the file
-        themselves, so they gain nothing.
+        """Return whether the open file is in a folder of the user who is to get it.
+
+        That user might have replaced a folder of ``path`` by a link before root created the file. In their own folder
+        they could have created the file themselves, so they gain nothing.
         """
         if self.user == -1:  # it keeps its owner
             return True

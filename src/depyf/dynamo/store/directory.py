@@ -1,29 +1,33 @@
-"""The dump directory: flat, atomic files, stable names, no errors for the user. A file is written under a temporary
-name and then renamed. Several processes may write into one directory at once: a file that another live process runs
-from, or that an ended one of the same launch has left, is never replaced by one with other content. Then rank 0 of a
-distributed program has the plain names, rank 1 has ``<name>.rank_1.py``, and other processes (a forked child) have
-``<name>.process_<n>.py`` where a name is taken. A failure is reported once and the program goes on.
+"""The dump directory: flat, atomic files, stable names, no errors for the user.
+
+A file is written under a temporary name and then renamed. Several processes may write into one directory at once: a
+file that another live process runs from, or that an ended process of the same launch has left, is never replaced by a
+file with other content. Rank 0 of a distributed program then has the plain names, rank 1 has ``<name>.rank_1.py``, and
+other processes (a forked child) have ``<name>.process_<n>.py`` where a name is taken. A failure is reported once and
+the program goes on.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import Counter
 from typing import AbstractSet, Callable, Container, Dict, Optional, Tuple, Union
 from typing import Counter as CounterType
 
-from depyf import file_names
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import describe, warn
+from depyf.base.regular_files import open_regular
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, dumping_into, note_failure, report_failure
 from depyf.dynamo.store.file_locks import exclusive
-from depyf.dynamo.store.plain_names import with_plain_name
+from depyf.dynamo.store.plain_names import is_plain, with_plain_name
 from depyf.dynamo.store.shared_directory import SharedDirectoryError, check_not_shared
-from depyf.dynamo.store.writers import FOLDER, Claimed, Place
-from depyf.messages import describe, warn
-from depyf.regular_files import open_regular
+from depyf.dynamo.store.writers import FOLDER, Claimed, Slot
+from depyf.report.read.own_files import is_of_the_program
+from depyf.torch_trace import file_names
 
 _File = Tuple[int, int]
 
@@ -46,9 +50,9 @@ class DumpDirectory:
         self._lock = Lock()
         self._next: CounterType[str] = Counter()
         self._failed = False
-        self._place: Optional[Place] = None
+        self._slot: Optional[Slot] = None
         self._own: Dict[str, _File] = {}
-        """The files that this process has written and runs from, with what distinguishes them from those of others."""
+        """The files that this process has written and runs from, by name, with their device and inode."""
         self._shared = False
         self._allow_shared = False
         self._kept_apart = False
@@ -57,16 +61,17 @@ class DumpDirectory:
         self._at_first: Optional[_File] = None
         """The directory itself, when the session began."""
         self.files_of_ended: Callable[[Container[str]], AbstractSet[str]] = lambda _: frozenset()
-        """Given the files of this process, return those that a process of the same launch has left and that stay."""
+        """Given the files of this process, return the files that an ended process of the same launch has left."""
 
     @staticmethod
     def at(
         path: Union[str, os.PathLike[str]], *, allow_shared: bool = False, made_by_first_file: bool = False
     ) -> DumpDirectory:
-        """Return the directory at ``path`` (created if needed), the same object for the same directory. Numbers
-        continue when a process dumps into one directory repeatedly, as earlier functions still run from the earlier
-        files. With ``allow_shared`` other users may write there. With ``made_by_first_file`` it is not created before a
-        file is written.
+        """Return the directory at ``path`` (created if needed), the same object for the same directory.
+
+        Numbers continue when a process dumps into one directory repeatedly, as earlier functions still run from the
+        earlier files. With ``allow_shared`` other users may write there. With ``made_by_first_file`` the directory is
+        not created before a file is written.
         """
         path = absolute(path)
         real = _real(path)
@@ -82,9 +87,10 @@ class DumpDirectory:
         if made_by_first_file:
             return directory
         try:
-            os.makedirs(path, mode=0o700, exist_ok=True)  # sources and constants of the program are in it
+            directory._refuse_relative()
+            os.makedirs(path, mode=0o700, exist_ok=True)  # it will hold sources and constants of the program
             with directory._lock:
-                directory._my_place()
+                directory._my_slot()
         except synchronous(OSError) as error:
             directory._report(error)
         except synchronous() as error:  # a bug must not keep the program from entering prepare_debug
@@ -106,8 +112,13 @@ class DumpDirectory:
         return self._name
 
     def is_in(self, path: str) -> bool:
-        """Return whether ``path`` is that of a file here, by any name that the directory had in this process."""
+        """Return whether ``path`` is in this directory, by any name that the directory had in this process."""
         return os.path.dirname(path) in self._names
+
+    @property
+    def may_run_code(self) -> bool:
+        """Whether code may run from the files. Tracebacks of PyTorch fail at a name that is not UTF-8."""
+        return is_plain(self._name)
 
     def exists(self) -> bool:
         """Return whether the directory is there."""
@@ -123,7 +134,7 @@ class DumpDirectory:
     def process_number(self) -> int:
         """Return the number of this process among those that write to this directory."""
         with self._lock:
-            return self._my_place().number
+            return self._my_slot().number
 
     def file(self, name: str) -> str:
         """Return the path of a file called ``name`` in this directory."""
@@ -134,13 +145,15 @@ class DumpDirectory:
         return self.write(file_names.note_file(note, self.take_number(note)), text)
 
     def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
-        """Write ``content`` as the file ``name``; return the path, or ``None`` if it can't be written. A file of an
-        earlier run is replaced. The path may have another name if other processes write here as well. A lone surrogate
-        in a text is written escaped.
+        """Write ``content`` as the file ``name``; return the path, or ``None`` if it can't be written.
+
+        A file of an earlier run is replaced. The path may have another name if other processes write here as well. A
+        lone surrogate in a text is written escaped.
         """
         data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
         try:
             with self._lock:
+                self._refuse_relative()
                 if self.is_to_be_made:
                     os.makedirs(self._real, mode=0o700, exist_ok=True)
                     self.is_to_be_made = False
@@ -156,59 +169,74 @@ class DumpDirectory:
             os.unlink(os.path.join(self._real, os.path.basename(path)))
 
     def _write_whole(self, name: str, data: bytes) -> str:
-        place = self._my_place()
+        # 1. The content goes into a temporary file, of which this process has one: no reader finds a part of it.
+        slot = self._my_slot()
         try:
-            place.write_temporary(data)
-            if name in self._own and not self._shared:  # whoever comes finds it in the list, and leaves it
-                return self.file(self._put(place, name))
+            slot.write_temporary(data)
+            # 2. A name that this process has claimed needs no lock: a process that comes now finds it in the list of
+            #    claims, and takes another one.
+            if name in self._own and not self._shared:
+                return self.file(self._put(slot, name))
+            # 3. A new name is chosen and claimed under the lock of the directory. Where locks do not work, or the lock
+            #    could not be had in time, the claim comes first and the check once more after it: of two processes at
+            #    least one sees the other.
             with exclusive(self._real) as alone:
-                self._shared = self._shared or place.has_others()  # one may have come while the text was written
-                name = self._name_for(name, data, place)
+                self._shared = self._shared or slot.has_others()  # a process may have come while the text was written
+                name = self._name_for(name, data, slot)
                 if name not in self._own:
-                    place.claim(name)
+                    slot.claim(name)
                     if self._shared and not alone:
-                        name = self._not_claimed_meanwhile(name, data, place)
-                name = self._put(place, name)
+                        name = self._not_claimed_meanwhile(name, data, slot)
+                name = self._put(slot, name)
         except BaseException:
             with suppressed(OSError):
-                os.unlink(place.temporary)
+                os.unlink(slot.temporary)
             raise
         return self.file(name)
 
-    def _put(self, place: Place, name: str) -> str:
+    def _put(self, slot: Slot, name: str) -> str:
         """Rename the temporary file to its name; return another name if the existing file can't be replaced."""
-        written = _file_of(os.lstat(place.temporary))
+        # In a directory with the sticky bit (/tmp) another user's file can't be replaced, although new files can be
+        # made.
+        written = _file_of(os.lstat(slot.temporary))
         try:
-            os.replace(place.temporary, os.path.join(self._real, name))
+            os.replace(slot.temporary, os.path.join(self._real, name))
         except synchronous(PermissionError) as error:
-            marked = file_names.marked(name, file_names.process_mark(place.number))
+            marked = file_names.marked(name, file_names.process_mark(slot.number))
             if marked == name:
                 raise
-            place.claim(marked)
-            os.replace(place.temporary, os.path.join(self._real, marked))
+            slot.claim(marked)
+            os.replace(slot.temporary, os.path.join(self._real, marked))
             self._keep_apart(marked, describe(error))
             name = marked
         self._own[name] = written
         return name
 
-    def _my_place(self) -> Place:
-        if self._place is None or not self._place.holds():
+    def _my_slot(self) -> Slot:
+        # The slot is lost in a forked child, and where somebody has removed the directory or its hidden folder. A new
+        # one takes over the claims of this process, for files that are still what it has written.
+        if self._slot is None or not self._slot.holds():
             kept: Dict[str, _File] = {}
-            if self._place is not None and self._place.process == os.getpid():  # else they are the parent's
+            if self._slot is not None and self._slot.process == os.getpid():  # else they are the parent's
                 kept = {name: file for name, file in self._own.items() if self._is_still(name, file)}
             check_not_shared(self._real, os.path.join(self._real, FOLDER), allowed=self._allow_shared)
-            place = Place(self._real)
+            slot = Slot(self._real)
             try:
                 if kept:
-                    place.claim(*kept)
+                    slot.claim(*kept)
             except BaseException:
-                place.give_back()
+                slot.give_back()
                 raise
-            self._place, self._own, self._shared = place, kept, False
+            self._slot, self._own, self._shared = slot, kept, False
             self._say_if_another()
         elif self._at_first is None:
             self._at_first = _file_of(os.stat(self._real))
-        return self._place
+        return self._slot
+
+    def _refuse_relative(self) -> None:
+        """Raise ``OSError`` if the directory has a relative name, which would change with the current directory."""
+        if not os.path.isabs(self._real):
+            raise FileNotFoundError(errno.ENOENT, "the current directory was deleted", self._real)
 
     def _is_still(self, name: str, file: _File) -> bool:
         with suppressed(OSError):
@@ -226,22 +254,30 @@ class DumpDirectory:
             )
         self._at_first = now
 
-    def _name_for(self, name: str, data: bytes, place: Place) -> str:
-        """Return ``name``, or another one if a live process runs from a file of this name with other content, or one of
-        the same launch has left it. Rank 0 of a distributed program has the plain names if they are free.
+    def _name_for(self, name: str, data: bytes, slot: Slot) -> str:
+        """Return ``name``, or another name if a live process runs from a file of this name with other content, or an
+        ended process of the same launch has left it. Rank 0 of a distributed program has the plain names if they are
+        free.
         """
         if name in self._own:
             return name
         ended = self.files_of_ended(self._own)
         self._shared = self._shared or bool(ended)
+        mine = file_names.marked(name, file_names.process_mark(slot.number))
+        if self._is_of_the_program(name, data):
+            self._keep_apart(mine, f"depyf did not write {name}")
+            if self._is_of_the_program(mine, data):
+                raise FileExistsError(errno.EEXIST, "depyf did not write it, so it is not replaced", mine)
+            return mine
         if not self._shared:
             return name
-        mine = file_names.marked(name, file_names.process_mark(place.number))
-        if place.is_apart:  # it and the others do not see each other
+        # Candidates, in this order:  rank 0: x.py, x.rank_0.py   rank 1: x.rank_1.py, x.py   no rank: x.py
+        # and at last x.process_<n>.py, which is this process's alone.
+        if slot.is_apart:  # this process and the others can't read each other's claims
             self._keep_apart(mine, f"PermissionError: {FOLDER} in it is closed to this user")
             return mine
         rank = torch_names.distributed_rank()
-        claimed = place.claimed_by_others()
+        claimed = slot.claimed_by_others()
         claimed = Claimed(claimed.names | ended, claimed.complete)
         by_rank = [] if rank is None else [file_names.marked(name, file_names.rank_mark(rank))]
         candidates = [*by_rank, name] if rank else [name, *by_rank]
@@ -252,20 +288,27 @@ class DumpDirectory:
             self._keep_apart(mine, f"what other processes run from, as {FOLDER} in it lists it, can't be read")
         return mine
 
+    def _is_of_the_program(self, name: str, data: bytes) -> bool:
+        """Return whether there is a file of that name that depyf did not write; the page and the manifest have names
+        that are free (``report.read.own_files``)."""
+        path = os.path.join(self._real, name)
+        return bool(file_names.kinds_of(name)) and is_of_the_program(path) and not _holds(path, data)
+
     def _is_others(self, name: str, claimed: Claimed) -> bool:
         """Return whether another process runs from the file, or may do so."""
         if name in claimed.names:
             return True
         return not claimed.complete and os.path.lexists(os.path.join(self._real, name))
 
-    def _not_claimed_meanwhile(self, name: str, data: bytes, place: Place) -> str:
-        """Return ``name``; another one if a process has claimed it since the check, as there is no lock here. Each
-        process checks again after its claim, so at least one of two sees the other.
+    def _not_claimed_meanwhile(self, name: str, data: bytes, slot: Slot) -> str:
+        """Return ``name``, or another name if a process has claimed it since the check: the directory is not locked.
+
+        Each process checks again after its claim, so at least one of two processes sees the other.
         """
-        if name not in place.claimed_by_others().names or self._holds(name, data):
+        if name not in slot.claimed_by_others().names or self._holds(name, data):
             return name
-        name = file_names.marked(name, file_names.process_mark(place.number))
-        place.claim(name)
+        name = file_names.marked(name, file_names.process_mark(slot.number))
+        slot.claim(name)
         return name
 
     def _holds(self, name: str, data: bytes) -> bool:
@@ -298,7 +341,7 @@ class DumpDirectory:
 
 
 def absolute(path: Union[str, os.PathLike[str]]) -> str:
-    """Return ``os.path.abspath``, but no error if the current directory was deleted: writing then fails."""
+    """Return ``os.path.abspath``, or the relative path if the current directory was deleted: writing then fails."""
     path = os.fspath(path)
     try:
         return os.path.abspath(path)
@@ -314,7 +357,7 @@ def _real(path: str) -> str:
 
 
 def _leads_to(name: str, directory: str) -> bool:
-    """Return whether ``name`` is one of the directory; also when that is gone."""
+    """Return whether ``name`` leads to ``directory``; true as well when the directory is gone."""
     try:
         there = os.stat(directory)
     except synchronous(OSError):

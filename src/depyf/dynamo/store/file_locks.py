@@ -1,4 +1,11 @@
-"""Locks on files and directories; no-ops where the system or the file system has none."""
+"""Locks on files and directories; no-ops where the system or the file system has none.
+
+The library ``filelock`` (tried: 4.3.1) does not do what is needed here. It locks no directory (``IsADirectoryError``),
+so a lock would leave a file in the dump directory. It opens lock files for writing, so a process can't test the lock of
+another user's file, which ``flock`` allows for a file that may be read. It keeps a descriptor for each lock, where
+``kept_locks`` has one for many directories. And after the program has closed such a descriptor (``os.closerange``) and
+its number belongs to a file of the program, releasing the lock closes that file.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,9 @@ import threading
 import time
 from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from depyf.asynchronous import suppressed, synchronous
-from depyf.regular_files import no_follow
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.regular_files import no_follow
+from depyf.base.restoring import restoring
 
 try:
     import fcntl
@@ -23,16 +31,16 @@ Identity = Tuple[int, int, int]
 
 
 def identity(handle: int) -> Identity:
-    """Return what distinguishes the file of a descriptor from every other. Raises ``OSError``.
+    """Return what distinguishes the file of a descriptor from every other file. Raises ``OSError``.
 
-    Inode numbers of removed files are reused, so the time of the last change is a part of it.
+    Inode numbers of removed files are reused, so the time of the last change is included.
     """
     status = os.fstat(handle)
     return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def is_same(handle: int, known: Optional[Identity]) -> bool:
-    """Return whether the descriptor is still that of the file ``known``. The program may have closed it
+    """Return whether the descriptor still belongs to the file ``known``. The program may have closed the descriptor
     (``os.closerange`` in a daemon), and reused its number.
     """
     with suppressed(OSError):
@@ -41,7 +49,7 @@ def is_same(handle: int, known: Optional[Identity]) -> bool:
 
 
 def close_all(handles: List[int]) -> None:
-    """Close descriptors that were opened in the same call; older ones may be the program's by now."""
+    """Close descriptors that were opened in the same call. (An older number may belong to the program by now.)"""
     while handles:
         os.close(handles.pop())
 
@@ -79,9 +87,11 @@ def locked(path: str, opened: List[int]) -> Optional[int]:
 
 def _locked(path: str, opened: List[int], *, new: bool) -> Optional[int]:
     handle = opened[-1]
+    # Between opening and locking another process may have removed the file, and made another one at this path: a lock
+    # on the old file would exclude nobody.
     try:
         _flock(handle, wait=False)
-        same = is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)  # not cleared away meanwhile
+        same = is_at(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode)
     except BlockingIOError:
         same = False
     except synchronous(OSError):  # locks do not work here: a file that we have just made is ours
@@ -101,34 +111,30 @@ def is_at(handle: int, path: str) -> bool:
 
 @contextlib.contextmanager
 def exclusive(directory: str) -> Iterator[bool]:
-    """Enter with an exclusive lock on the directory, or without it if it can't be taken soon. Gives whether it is
-    locked. A thread that is already inside (in a signal handler) continues at once.
+    """Enter with an exclusive lock on the directory, or without the lock if it can't be taken soon. Gives whether the
+    directory is locked. A thread that is already inside (in a signal handler) continues at once.
     """
     handles: List[int] = []
     held = threading.get_ident(), os.getpid(), _which(directory)
-    again = held in _held
-    alone = again and _held[held]
-    try:
-        try:
-            if not again:
-                _held[held] = False
-                with suppressed(OSError):
-                    handles.append(os.open(directory, os.O_RDONLY))
-                    _directories[id(handles)] = handles, identity(handles[0])[:2]
-                    _flock_soon(handles[0], held[2])
-                    alone = _held[held] = True
-            yield alone
-        finally:
-            if not again:
-                _held.pop(held, None)
-            _directories.pop(id(handles), None)
-            _release(handles)
-    except BaseException:
-        if not again:
-            _held.pop(held, None)
+    if held in _held:
+        yield _held[held]
+        return
+    alone = False
+
+    def leave() -> None:
+        _held.pop(held, None)
         _directories.pop(id(handles), None)
-        _release(handles)  # the lines above may have been interrupted
-        raise
+        _release(handles)
+
+    with restoring(leave) as again, again:
+        _held[held] = False
+        with suppressed(OSError):
+            handles.append(os.open(directory, os.O_RDONLY))
+            _directories[id(handles)] = handles, identity(handles[0])[:2]
+            _flock_soon(handles[0], held[2])
+            alone = _held[held] = True
+        # Not read from ``_held``: a signal handler may have forked meanwhile, and a child holds nothing.
+        yield alone
 
 
 def _which(directory: str) -> Hashable:
@@ -146,8 +152,8 @@ _directories: Dict[int, Tuple[List[int], Tuple[int, int]]] = {}
 """The descriptors of directories that threads have open in ``exclusive``, and which directories these are."""
 
 _PATIENCE, _PATIENCE_AGAIN, _PAUSE = 10.0, 0.05, 0.005
-"""Seconds to wait for the lock of a directory, which any program may hold for ever (``flock DIR command``); and to wait
-after a failed wait, as each file would wait as long.
+"""Seconds to wait for the lock of a directory, which any program may hold for ever (``flock DIR command``). After a
+failed wait the time is shorter, as otherwise each file of the dump would wait as long.
 """
 
 _in_vain: Set[Hashable] = set()
@@ -173,22 +179,16 @@ def locked_file(path: str) -> Iterator[None]:
     """Hold the lock of the file at ``path``, which is created if needed. Raises ``OSError`` if that fails."""
     handles: List[int] = []
     known: List[Tuple[int, int]] = []
-    try:
-        try:
-            handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
-            known.append(identity(handles[0])[:2])
-            with suppressed(OSError):  # a system without locks
-                _flock(handles[0], wait=True)
-            yield
-        finally:
-            _release(handles, known)
-    except BaseException:
-        _release(handles, known)  # the line above may have been interrupted
-        raise
+    with restoring(lambda: _release(handles, known)) as again, again:
+        handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
+        known.append(identity(handles[0])[:2])
+        with suppressed(OSError):  # a system without locks
+            _flock(handles[0], wait=True)
+        yield
 
 
 def _release(handles: List[int], known: Sequence[Tuple[int, int]] = ()) -> None:
-    """Release the locks of the files and close them: not only closed, as a child forked meanwhile has them as well.
+    """Unlock the files and close them. Closing alone would not unlock: a child forked meanwhile has the same open file.
 
     ``known`` are the files, if code of the program ran meanwhile and may have closed them.
     """
@@ -208,8 +208,8 @@ def _is_one_of(handle: int, known: Sequence[Tuple[int, int]]) -> bool:
 
 
 def _after_fork_in_child() -> None:
-    """Close the directories that threads of the parent have locked; otherwise they stay locked when the parent is
-    killed.
+    """Close the directories that threads of the parent have locked: a killed parent would leave them locked as long as
+    the child lives.
     """
     for handles, known in list(_directories.values()):
         if handles and _is_one_of(handles[0], [known]):

@@ -1,7 +1,7 @@
-"""The files that this process keeps open and locked while it lives, and their names in the folders of its places.
+"""The files that this process keeps open and locked while it lives, and their names in the folders of its slots.
 
-The program may close a descriptor that it did not open, or fork, or become another user: a descriptor is used and
-closed only while it is that of the file that was locked.
+The program may close a descriptor that it did not open, or fork, or become another user. So a descriptor is used and
+closed only while it still belongs to the file that was locked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import os
 from typing import Dict, List, Optional
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.access import Access
 from depyf.dynamo.store.file_locks import Identity, close_all, identity, is_at, is_same, locked, made_locked
@@ -35,13 +35,15 @@ class KeptLock:
         return self.is_ours() and is_at(self.handles[0], path)
 
     def path(self) -> Optional[str]:
-        """Return one of its names; None if it has none any more, or none that is known."""
+        """Return a name of the file; None if no known name is left."""
         while self.paths and not self.is_at(self.paths[-1]):
             self.paths.pop()
         return self.paths[-1] if self.paths else None
 
     def has_gone(self) -> bool:
-        """Return whether all its names were removed, or it was closed: a directory may also have been moved."""
+        """Return whether all names of the file were removed, or it was closed. If a directory was moved, names are
+        left.
+        """
         return not self.is_ours() or os.fstat(self.handles[0]).st_nlink == 0
 
     def close(self) -> None:
@@ -52,7 +54,7 @@ class KeptLock:
 
 
 _locks: Dict[int, List[KeptLock]] = {}
-"""Those that are open, by file system."""
+"""The open locks, by file system."""
 
 
 _guard = Lock()
@@ -68,6 +70,8 @@ def lock_at(path: str, access: Access) -> Optional[KeptLock]:
 def _lock_at(path: str, access: Access) -> Optional[KeptLock]:
     known = _locks.setdefault(os.stat(os.path.dirname(path)).st_dev, [])
     _remove_dead(path)
+    # 1. Another name for a file that is locked already: no further descriptor. It must be on the same file system and
+    #    for the same users; otherwise, or if links fail, a new file is made.
     for lock in list(known):
         name = lock.path()
         if name is not None:
@@ -85,6 +89,7 @@ def _lock_at(path: str, access: Access) -> Optional[KeptLock]:
         elif lock.has_gone():
             known.remove(lock)
             lock.close()
+    # 2. A new file. ``opened`` lists and the ``except`` clause close it if an exception comes at any line.
     lock = KeptLock(access)
     try:
         if made_locked(path, lock.handles) is None:
@@ -101,7 +106,7 @@ def _lock_at(path: str, access: Access) -> Optional[KeptLock]:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove the place of a process that has ended."""
+    """Remove the slot of a process that has ended."""
     opened: List[int] = []
     try:
         if locked(path, opened) is not None:
@@ -112,7 +117,7 @@ def _remove_dead(path: str) -> None:
 
 
 def close_locks() -> None:
-    """Close all of them that are still ours."""
+    """Close all locks that still belong to this process."""
     while _locks:
         for lock in _locks.popitem()[1]:
             with suppressed(OSError):

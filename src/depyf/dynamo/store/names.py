@@ -13,17 +13,17 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.nested_code import names_in
-from depyf.lazy_pattern import re_compile
+from depyf.report.render.hidden_values import HiddenValues
 from depyf.torch_trace.addresses import without_addresses
 
 LONGEST_FUNCTION_NAME = 80
 
-_UUID_SUFFIX = re_compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
-_OBJECT_ID = re_compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
-_GRAPH_ID = re_compile(r"[ \t]*# graph id: \d+")
-_PLACE_IN_TORCH = re_compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
+_UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
+_OBJECT_ID = re.compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
+_GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
+_PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
 """The line of torch that requested a guard: it differs when the compiler caches are warm."""
-_COMPILED_FN = re_compile(r"__compiled_fn_(\d+)")
+_COMPILED_FN = re.compile(r"__compiled_fn_(\d+)")
 
 
 def file_stem(function_name: str) -> str:
@@ -53,9 +53,13 @@ def compiled_fn_number(name: str) -> Optional[int]:
 
 
 class StableNames:
-    """Replaces text that differs from run to run by numbers in the order of first appearance. Thread-safe."""
+    """Replaces text that differs from run to run by numbers in the order of first appearance. Thread-safe.
 
-    def __init__(self) -> None:
+    ``hidden`` are the values that no file shows (``values="types"``); None: all values are shown.
+    """
+
+    def __init__(self, hidden: Optional[HiddenValues] = None) -> None:
+        self.hidden = hidden
         self._lock = Lock()
         self._numbers: Dict[str, int] = {}
 

@@ -12,8 +12,8 @@ import stat
 import tempfile
 from typing import Optional, Set
 
-from depyf.asynchronous import suppressed, synchronous
-from depyf.messages import warn
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import warn
 
 try:
     import grp

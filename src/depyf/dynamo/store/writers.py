@@ -1,9 +1,9 @@
-"""Which processes write into one directory at the same time, and which files each of them runs from.
+"""Record which processes write into one directory at the same time, and which files each process runs from.
 
-Every process has a place: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
+Every process has a slot: a file in a hidden folder that it keeps locked while it lives, and beside it a list of what
 it has written. The kernel releases the lock when the process ends, however it ends. Where files can't be locked (some
-network file systems, Windows), a place that was not released is treated as in use: this costs names, but never a file.
-The same applies to places that can't be read. A process does not keep a descriptor for each directory: its places are
+network file systems, Windows), a slot that was not released is treated as in use: this costs names, but never a file.
+The same applies to slots that can't be read. A process does not keep a descriptor for each directory: its slots are
 hard links to one file, if they are on one file system that has links, and for the same users. That descriptor is used
 and closed only while it is that file's: the program may close descriptors that it did not open.
 """
@@ -12,51 +12,52 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 from dataclasses import field
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.regular_files import no_follow, open_regular
 from depyf.dynamo.store.access import Access, access_like, current_user
 from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
 from depyf.dynamo.store.process_end import at_process_end
 from depyf.dynamo.store.shared_directory import NOBODY
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
-from depyf.regular_files import no_follow, open_regular
 
 FOLDER = ".depyf_writers"
 
-_NUMBER = re_compile("0|[1-9][0-9]{0,8}")
+_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
 
 _ENDINGS = (".writing", ".files.new", ".files", "")
-"""Of the files of a place, behind its number; the last is the place itself."""
+"""The endings of a slot's files, after its number; the last is the locked file itself."""
 
-_MOST_PLACES, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
-"""The limits of claiming a place: how many places are tried, how many files may be locked or removed by others at once,
-and how many seconds it takes.
+_MOST_SLOTS, _MOST_LOST, _PATIENCE = 10_000, 8, 10.0
+"""The limits of taking a slot: slots that are tried, tries that another process's lock or removal may spoil,
+seconds.
 """
 
-_places: List[Place] = []
+_slots: List[Slot] = []
 
 
 @dataclass
 class Claimed:
-    """The names of the files that other processes run from; not ``complete`` if some lists can't be read."""
+    """The names of the files that other processes run from; ``complete`` is False if a list can't be read."""
 
     names: Set[str] = field(default_factory=set)
     complete: bool = True
 
 
-class Place:
-    """The place of this process among those that write into ``directory``."""
+class Slot:
+    """The slot of this process among those that write into ``directory``."""
 
     def __init__(self, directory: str) -> None:
-        """Take the lowest free place. Raises ``OSError`` if the directory can't be written. If another user's
-        permissions deny access to the folder of the places, it is in a separate folder of this user: others do not see
-        it (``is_apart``), and its number is unique.
+        """Take the lowest free slot. Raises ``OSError`` if the directory can't be written.
+
+        If another user's permissions deny access to the folder of the slots, the slot is in a separate folder of this
+        user. Others do not see it then (``is_apart``), and its number is unique.
         """
         self.process = os.getpid()
         self.is_apart = False
@@ -74,12 +75,12 @@ class Place:
                 self.is_apart = True
                 self._access = Access()
                 self._folder = self._enter(f"{FOLDER}.{current_user()}")
-                self.number, self._lock = self._take(_MOST_PLACES + current_user() % 900_000 * 100)
-        _places.append(self)
+                self.number, self._lock = self._take(_MOST_SLOTS + current_user() % 900_000 * 100)
+        _slots.append(self)
 
     @property
     def temporary(self) -> str:
-        """Where this process writes a file before it gets its name."""
+        """The path at which this process writes a file before the file gets its name."""
         return self._path(self.number) + ".writing"
 
     def write_temporary(self, data: bytes) -> None:
@@ -100,13 +101,14 @@ class Place:
         return os.open(self.temporary, flags, 0o666)
 
     def holds(self) -> bool:
-        """Return whether this belongs to the running process, and still exists: a forked child has its parent's in
-        memory.
+        """Return whether the slot belongs to the running process and still exists. A forked child has its parent's slot
+        in memory.
         """
         return self.process == os.getpid() and self._lock.is_at(self._path(self.number))
 
     def claim(self, *names: str) -> None:
-        """Record that this process runs from these files. If it raises ``OSError``, none of them is recorded."""
+        """Record that this process runs from these files: all, or none if it raises ``OSError``."""
+        # A list that somebody has removed or replaced is made again with all claims so far.
         handle = self._open_list()
         if handle is None:
             self._make_list(self.number, (*self._claimed, *names))
@@ -127,7 +129,8 @@ class Place:
         return None
 
     def _append(self, handle: int, lines: bytes) -> None:
-        """Append to the list and close it; on a full disk all of it or nothing."""
+        """Append to the list and close it; on a full disk all lines or none."""
+        # A part of a line that could not be cut off would run into the next line: a newline separates them.
         torn, self._torn = self._torn, True
         try:
             end = os.fstat(handle).st_size
@@ -143,15 +146,17 @@ class Place:
         self._torn, self._list_size = False, end + len(lines)
 
     def others(self) -> List[int]:
-        """Return the places of other live processes; those of dead ones are removed. Raises ``OSError`` if they can't
-        be read.
+        """Return the slots of other live processes, and remove the slots of dead ones. Raises ``OSError`` if the folder
+        can't be read.
         """
         _refuse_link(self._folder)
         living: List[int] = []
+        # Most directories have one process: nothing is locked or opened then.
         if self.holds() and self._own.issuperset(os.listdir(self._folder)):
             return living
         opened: List[int] = []
         try:
+            # A slot whose lock can be taken has no process any more: the kernel releases locks when a process ends.
             for number in self._numbers():
                 if locked(self._path(number), opened) is None:
                     living.append(number)
@@ -165,7 +170,7 @@ class Place:
 
     @property
     def _own(self) -> Set[str]:
-        """The names that this process's place may have in the folder."""
+        """The names of the files of this process's slot."""
         return {f"{self.number}{ending}" for ending in _ENDINGS}
 
     def has_others(self) -> bool:
@@ -186,7 +191,7 @@ class Place:
         for number in living:
             try:
                 self._read[number].read(self._list(number))
-            except synchronous(OSError):  # a place may have been given back meanwhile
+            except synchronous(OSError):  # or the process has left the directory meanwhile
                 found.complete = found.complete and not os.path.lexists(self._path(number))
             found.names |= self._read[number].names
         return found
@@ -204,7 +209,7 @@ class Place:
                 os.rmdir(self._folder)
 
     def _enter(self, name: str) -> str:
-        """Make the folder of the places, for those who may write into the directory; return its path."""
+        """Make the folder of the slots, for those who may write into the directory; return its path."""
         folder = os.path.join(self._directory, name)
         with suppressed(FileExistsError):
             os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
@@ -215,9 +220,11 @@ class Place:
         return folder
 
     def _take(self, first: int) -> Tuple[int, KeptLock]:
-        """Take the lowest free place; its list of files starts with a unique identity."""
+        """Take the lowest free slot; its list of files starts with a unique identity."""
+        # Trying ends when a slot that looked free can't be had several times (somebody removes or locks what is made),
+        # and after some seconds: the program must not wait for ever.
         end, lost = time.monotonic() + _PATIENCE, 0
-        for number in range(first, first + _MOST_PLACES):
+        for number in range(first, first + _MOST_SLOTS):
             path = self._path(number)
             was_free = not os.path.lexists(path)
             lock = lock_at(path, self._access)
@@ -228,11 +235,11 @@ class Place:
                 lost += 1
             if lost >= _MOST_LOST or time.monotonic() > end:
                 break
-        raise OSError(errno.EAGAIN, "others hold or remove every place among the writers", self._folder)
+        raise OSError(errno.EAGAIN, "others hold or remove every slot among the writers", self._folder)
 
     def _begin_list(self, number: int) -> bool:
-        """Start the list of a place that was taken; False if files of another user, which can't be removed, are left
-        from an earlier one. Then, and if it raises ``OSError``, the place is free again.
+        """Start the list of a slot that was taken. False if an earlier slot has left files of another user, which can't
+        be removed. Then, and if it raises ``OSError``, the slot is free again.
         """
         try:
             with suppressed(FileNotFoundError):
@@ -260,7 +267,7 @@ class Place:
                 status = os.fstat(handle)
             finally:
                 os.close(handle)
-            os.replace(path, self._list(number))  # readers never find a part of it
+            os.replace(path, self._list(number))  # no reader finds a part of the list
         except BaseException:
             with suppressed(OSError):
                 os.unlink(path)
@@ -268,7 +275,8 @@ class Place:
         self._torn, self._list_file, self._list_size = False, (status.st_dev, status.st_ino), status.st_size
 
     def _numbers(self) -> Iterator[int]:
-        """Yield the places of others: files whose name is a number in depyf's format. Also our own, if it was lost."""
+        """Yield the slots of others: files whose name is a number in depyf's format. Also this process's, if it was
+        lost."""
         own = self.number if self.holds() else None
         with os.scandir(self._folder) as entries:
             for entry in entries:
@@ -316,7 +324,7 @@ class _Claims:
         """Read what has been added; raises ``OSError``."""
         with open_regular(path, follow=False) as file:
             head = file.readline()
-            if head != self._head:  # another process has the place
+            if head != self._head:  # another process has the slot now: its list is read from the start
                 self.names, self._head, self._end = set(), head, len(head)
             file.seek(self._end)
             added = file.read()
@@ -326,15 +334,15 @@ class _Claims:
 
 
 def _give_all_back() -> None:
-    while _places:
+    while _slots:
         with suppressed(OSError):  # somebody has put something else in the place of the directory
-            _places.pop().give_back()
+            _slots.pop().give_back()
     close_locks()
 
 
 def _after_fork_in_child() -> None:
-    """Release the parent's places, so that they are not locked after it ends."""
-    _places.clear()
+    """Release the parent's slots, so that they are not locked after it ends."""
+    _slots.clear()
     close_locks()
 
 

@@ -10,9 +10,9 @@ import os
 from dataclasses import field
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.answers.happening import counted
-from depyf.quick_dataclass import dataclass, replace
-from depyf.report.analysis.facts import LineStack, Provenance
+from depyf.answers.watch import counted
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.report.analysis.facts import LineOrigins, LineStack
 from depyf.report.analysis.graph_links import comments
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact
@@ -35,9 +35,9 @@ Moves = Mapping[Frame, Optional[Frame]]
 
 @dataclass
 class Anchored:
-    """The provenance of artifacts, with frames of this run: ``moves`` maps those of comments in texts."""
+    """The provenance of artifacts, with frames of this run: ``moves`` maps frames in comments of texts."""
 
-    provenance: Dict[str, Provenance]
+    provenance: Dict[str, LineOrigins]
     moves: Dict[str, Moves] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ def from_cache(events: Sequence[Event]) -> Set[Optional[str]]:
 
 
 def anchored(
-    artifacts: Sequence[Artifact], known: Mapping[str, Provenance], hits: Set[Optional[str]], sources: Sources
+    artifacts: Sequence[Artifact], known: Mapping[str, LineOrigins], hits: Set[Optional[str]], sources: Sources
 ) -> Anchored:
     """Return ``known`` and the comments of all graphs with current lines; without a cache hit nothing changes."""
     found = Anchored(dict(known))
@@ -59,6 +59,7 @@ def anchored(
             by_compile_id.setdefault(each.compile_id, []).append(each)
     for compile_id in hits:
         ours = by_compile_id.get(compile_id, [])
+        # What the captured graph of this run says: the text of lines, by function.
         fresh: Dict[Function, Lines] = {}
         for each in ours:
             if each.stage == CAPTURED:
@@ -68,6 +69,7 @@ def anchored(
         for each in ours:
             if each.stage == CAPTURED:
                 continue
+            # Every other text may come out of the cache: its frames are searched there.
             of_comments, of_nodes, of_kernels = every = [
                 _moves(said, fresh, sources) for said in _said(each, known.get(each.id))
             ]
@@ -85,13 +87,13 @@ def anchored(
     if unknown:
         found.notes.append(
             f"Of {counted(unknown, 'text')} out of a compiler cache (graphs, kernels), some lines of the program could "
-            "not be determined: another place of it may have the same graph, or its files have changed since. "
+            "not be determined: other code may have an equal graph, or the files have changed since. "
             "force_recompile=True finds them."
         )
     return found
 
 
-def _said(artifact: Artifact, known: Optional[Provenance]) -> Tuple[Said, Said, Said]:
+def _said(artifact: Artifact, known: Optional[LineOrigins]) -> Tuple[Said, Said, Said]:
     """Return the frames of an artifact in comments, of noted nodes and of kernels, with the text of their lines if
     known. They may be of different runs: a text is out of the cache, while the nodes were noted of the graph that this
     run gave to Inductor."""
@@ -102,7 +104,7 @@ def _said(artifact: Artifact, known: Optional[Provenance]) -> Tuple[Said, Said, 
     return of_comments, _with_code(known.nodes.values(), known), _with_code(of_kernels, known)
 
 
-def _with_code(stacks: Iterable[Sequence[Frame]], known: Provenance) -> Said:
+def _with_code(stacks: Iterable[Sequence[Frame]], known: LineOrigins) -> Said:
     return {frame: known.code.get(frame) for stack in stacks for frame in stack}
 
 
@@ -122,8 +124,11 @@ def _moves(said: Said, fresh: Mapping[Function, Lines], sources: Sources) -> Mov
     paths = {path for path, _ in fresh}
     found: Dict[Frame, Optional[Frame]] = {}
     for (path, name), lines in _lines(said, sources).items():
+        # The file may have moved: then any file of the same base name.
         same = {path} if path in paths else {each for each in paths if _base(each) == _base(path)}
         candidates = {each: fresh[each, name] for each in sorted(same) if (each, name) in fresh}
+        # Case 1: the whole function has moved by one offset. Case 2: all lines are there, in the same order.
+        # Case 3: some lines have a text that is unique.
         offsets = list(_offsets(lines, candidates))
         in_order = {} if len(offsets) == 1 else _in_order(lines, candidates)
         for line, code in lines.items():
@@ -170,7 +175,7 @@ def _base(path: str) -> str:
     return os.path.basename(path)
 
 
-def _now(known: Provenance, nodes: Moves, kernels: Moves) -> Provenance:
+def _now(known: LineOrigins, nodes: Moves, kernels: Moves) -> LineOrigins:
     def stack(frames: Iterable[Frame], moves: Moves = kernels) -> Tuple[Frame, ...]:
         return tuple(now for now in map(moves.get, frames) if now is not None)
 

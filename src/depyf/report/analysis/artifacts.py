@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Counter as CounterType
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import replace
+from depyf.base.quick_dataclass import replace
+from depyf.base.stored_text import StoredText
 from depyf.report.model.run import Artifact, ArtifactKind
-from depyf.stored_text import StoredText
 from depyf.torch_trace.events import KERNELS, PHASE, Event
 from depyf.torch_trace.stages import AnyStage, Stage, stage_of
 
-PASSES_ORDER = 85
-WRAPPER_ORDER, KERNELS_ORDER, TRANSFORMED_ORDER, GUARDS_ORDER, FULL_CODE_ORDER, NOTE_ORDER = 90, 100, 5, 3, 1, 300
+ORDER: Mapping[ArtifactKind, int] = {
+    "full_code": 1,
+    "guards": 3,
+    "transformed": 5,
+    "passes": 85,
+    "wrapper": 90,
+    "kernels": 100,
+    "note": 300,
+}
+"""``Artifact.order`` by kind; a graph has the order of its stage (``StageFacts.order``)."""
 
 _ONE_PIECE = 1000
 """More than any order of a stage."""
 
-_AOT_ID = re_compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
+_AOT_ID = re.compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
 
 _MUCH_OF_A_LINE = 4096
 """In bytes; more than the part of a module that ``is_backward`` reads."""
@@ -52,11 +60,11 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
         kind, stage, order, language = described
         if kind == "graph":
             before[event.compile_id] = order
+        # The second ``Forward_graph`` of ``0/0`` is ``0/0:Forward_graph:1``, called ``Forward_graph of 0/0 (2)``.
         where = event.compile_id or "no compile id"
         number = numbers[where, stage or kind]
         numbers[where, stage or kind] += 1
         title = f"{stage or kind} of {where}" + (f" ({number + 1})" if number else "")
-        backward = "backward" in stage.lower() if kind in ("graph", "wrapper") and _has_side(stage) else None
         found.append(
             Artifact(
                 id=f"{where}:{stage or kind}:{number}",
@@ -67,7 +75,7 @@ def artifacts_of(events: Sequence[Event]) -> List[Artifact]:
                 order=order,
                 text=event.text,
                 language=language,
-                backward=backward,
+                backward=side_in(stage) if kind in ("graph", "wrapper") else None,
             )
         )
     return [_with_side(artifact) for artifact in found]
@@ -88,8 +96,10 @@ def after_the_whole(artifacts: Sequence[Artifact]) -> List[Artifact]:
     return found
 
 
-def _has_side(stage: str) -> bool:
-    return any(word in stage.lower() for word in ("forward", "backward"))
+def side_in(stage: str) -> Optional[bool]:
+    """Return whether a stage computes gradients, by the words forward and backward in its name; None without them."""
+    found = re.search("forward|backward", stage, re.IGNORECASE)
+    return "backward" in stage.lower() if found else None
 
 
 def order_of(stage: AnyStage, before: int) -> int:
@@ -108,13 +118,13 @@ def _described(event: Event, before: int) -> Optional[Tuple[ArtifactKind, str, i
     if stage is not None:
         return "graph", stage.value, order_of(stage, before), "python"
     if event.name == KERNELS:
-        return "kernels", "", KERNELS_ORDER, "python"
+        return "kernels", "", ORDER["kernels"], "python"
     if event.name in _WRAPPERS:
-        return "wrapper", event.name, WRAPPER_ORDER, "python"
+        return "wrapper", event.name, ORDER["wrapper"], "python"
     if event.name == "dynamo_cpp_guards_str":
-        return "guards", "", GUARDS_ORDER, "text"
+        return "guards", "", ORDER["guards"], "text"
     if event.text and event.name not in _NO_TEXT:
-        return "note", event.name, NOTE_ORDER, "python" if event.name in _PYTHON else "text"
+        return "note", event.name, ORDER["note"], "python" if event.name in _PYTHON else "text"
     return None
 
 

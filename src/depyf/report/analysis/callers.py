@@ -1,4 +1,4 @@
-"""Who called what was compiled: the user's calls at the start of each compilation, and the call of ``torch.compile``.
+"""Callers of compiled functions: the user's stack at the start of each compilation, and the ``torch.compile`` call.
 
 PyTorch reports a stack when a compilation starts, and leaves out the innermost calls (2.13 and 2.15: two frames too
 many). A session sees all; in a log other stacks of the same compilation may have them.
@@ -19,7 +19,7 @@ _STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
 
 
 def of_callers(events: Sequence[Event]) -> List[Event]:
-    """Return the few events that ``callers`` and ``call_sites`` read: those of compilations that have a stack."""
+    """Return the few events that ``callers`` and ``call_sites`` read: events of compilations, with a stack."""
     return [
         each
         for each in events
@@ -38,11 +38,14 @@ def callers(
     for event in events:
         frames = event.meta.get("stack") if isinstance(event.meta, Mapping) else None
         if event.compile_id and event.name == START:
+            # ``dynamo_start`` has the frame that is compiled as the last one.
             before = frames[:-1] if isinstance(frames, list) else []
             found.setdefault(event.compile_id, own_places(before, names, sources, written))
         elif event.compile_id and event.name == CALL_SITE and frames:
             complete[event.compile_id] = own_places(frames, names, sources, written)
     found.update(complete)
+    # Other events may have a longer stack of the same compilation, which starts with the known stack: torch left out
+    # the inner calls in the known one.
     others = (find(events, names, sources, written) for find in (_stacks_inside, _stacks_of_breaks))
     for compile_id, stack in itertools.chain.from_iterable(others):
         known = found.get(compile_id)
@@ -68,6 +71,7 @@ def _stacks_inside(
         frames = event.meta.get("stack") if isinstance(event.meta, Mapping) and event.name != START else None
         if event.compile_id and event.name != CALL_SITE and isinstance(frames, list):
             whole = resolve_frames([each for each in frames if isinstance(each, Mapping)], names)
+            # Before Dynamo's frame are the calls of the program, after it torch's own and what Dynamo traces.
             before = list(itertools.takewhile(lambda frame: not _is_of_dynamo(frame), whole))
             if len(before) < len(whole):
                 yield event.compile_id, own_places(before, {}, sources, written)
@@ -89,6 +93,7 @@ def _stacks_of_breaks(
             compiled[event.compile_id] = last.get("filename"), last.get("name")
         elif event.compile_id and event.name == GRAPH_BREAK:
             stack = break_report(event).stack
+            # The stack of a break begins with the callers, then has the compiled function.
             inside = (at for at, (path, _, name) in enumerate(stack) if (path, name) == compiled.get(event.compile_id))
             before = [{"filename": path, "line": line} for path, line, _ in stack[: next(inside, 0)]]
             yield event.compile_id, own_places(before, {}, sources, written)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar, Union
 
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_advice import GuardCause
 from depyf.diagnosis.guard_explanations import GuardExplanation
 from depyf.diagnosis.guard_sources import as_written, in_words
 from depyf.diagnosis.guard_text import read
-from depyf.report.model.run import FailedGuard
-from depyf.report.model.run import Guard as EntryGuard
+from depyf.report.model.run import EntryGuard, FailedEntryGuard
+from depyf.torch_trace.guards import GuardText
 
-Failures = List[Tuple[FailedGuard, GuardExplanation]]
+Failures = List[Tuple[FailedEntryGuard, GuardExplanation]]
 
+_OF_AN_OBJECT = frozenset((GuardCause.IDENTITY, GuardCause.MEMBER, GuardCause.NAMED))
 _OF_SHAPE = frozenset((GuardKind.SIZE, GuardKind.STRIDE, GuardKind.RANK))
 
 
 def what_is_new(failed: Failures, seen: Set[Tuple[str, str]]) -> Tuple[Failures, Failures]:
-    """Split the failed guards, of which torch reports one for each entry, latest first: those with a new or unknown
-    value, and the others. Values that the function has already been compiled for are not the cause. ``seen`` has the
-    known values, and is updated.
+    """Split the failed guards into guards whose value is new or unknown, and the others.
+
+    torch reports a failed guard for each entry, the latest entry first. A value that the function has already been
+    compiled for is not the cause of a recompilation. ``seen`` has the known values, and is updated.
     """
     news = [
         (guard, explained)
@@ -38,18 +42,33 @@ def _about(explained: GuardExplanation) -> str:
     return explained.checked if explained.guard.kind in _OF_SHAPE else explained.subject
 
 
-def settings_changed(explained: GuardExplanation) -> int:
-    """Return how many of PyTorch's global settings have changed: of several entries, the one with the fewest shows what
-    is enough."""
-    return len(explained.guard.operands) if explained.guard.kind is GuardKind.GLOBAL_STATE else 0
+Pair = TypeVar("Pair", bound=Tuple[object, GuardExplanation])
 
 
-def required_values(guards: Sequence[EntryGuard]) -> Dict[str, str]:
-    """Return the values that these guards require, by torch's names: constants, None, and sizes of tensors."""
+def nearest(failed: Sequence[Pair]) -> List[Pair]:
+    """Return the failed guards, one for each entry, in the order of how much the call differs from the entry, as far as
+    that is known; among equals, what the caller can avoid first."""
+    if not all(explained.guard.differences for _, explained in failed):
+        return list(failed)
+    return sorted(failed, key=lambda pair: (pair[1].guard.differences, values_changed(pair[1]), pair[1].is_of_a_kind))
+
+
+def values_changed(explained: GuardExplanation) -> int:
+    """Return how many of PyTorch's global settings, or sizes of one tensor, have changed: of several entries, the one
+    with the fewest shows what is enough."""
+    sizes = explained.guard.detail.count(", ") if explained.guard.kind is GuardKind.SIZE else 0
+    return len(explained.guard.changed) + sizes
+
+
+def required_values(guards: Sequence[Union[EntryGuard, GuardText]]) -> Dict[str, str]:
+    """Return the values that these guards require, by torch's names: constants, None, and sizes of tensors. A
+    relation of two values holds for many, so it requires none."""
     values: Dict[str, str] = {}
     for guard in guards:
+        # ``L['n'] == 3``, ``not L['items']``, ``L['mask'] is None``, ``check_tensor(L['x'], ..., size=[4, 8])``
         left, equals, right = guard.text.partition(" == ")
-        if equals:
+        # ``L['x'].stride()[0] == L['x'].size()[1]`` names another value: both may be the same.
+        if equals and "L['" not in right and "G['" not in right:
             values[left.strip()] = right.strip()
         elif guard.text == f"not {guard.source}":  # of an empty container
             values[f"len({guard.source})"] = "0"
@@ -63,27 +82,46 @@ def required_values(guards: Sequence[EntryGuard]) -> Dict[str, str]:
 
 
 def also_fail(required: Mapping[str, str], explained: GuardExplanation, values: Mapping[str, str]) -> List[str]:
-    """Return what a cache entry with these ``required_values`` has others of, apart from the guard that has failed:
-    torch reports the first that fails, and what avoids that failure would not be enough."""
+    """Return the values, besides the failed guard's, in which the call differs from a cache entry with these
+    ``required_values``. torch reports the first guard that fails; to avoid that failure alone would not be enough."""
     failed = explained.guard
     differ: List[str] = []
     for name, value in required.items():
         now = values.get(name, value)
-        if now != value and not _is_relation(now) and not _is_relation(value):
+        if now != value:
             differ.append(as_written(name))
     if not differ:
         return differ
+    # What the failed guard compares does not count, nor do the sizes of a tensor that has another rank now.
     own = {explained.subject, f"len({explained.subject})", as_written(failed.code.partition(" == ")[0].strip())}
     if failed.kind is GuardKind.SIZE:
-        own.add(f"{explained.subject}.size()[{failed.detail}]")
+        own.update(f"{explained.subject}.size()[{at}]" for at in failed.detail.split(", "))
     if failed.kind is GuardKind.RANK:
         own.update(name for name in differ if name.startswith(f"{explained.subject}.size()["))
+    if explained.cause in _OF_AN_OBJECT:  # other values of another object follow from it
+        own.update(name for name in differ if name.startswith((f"{explained.subject}.", f"{explained.subject}[")))
+    if explained.cause is GuardCause.MODES:  # the default device is one
+        own.update(name for name in differ if "CURRENT_DEVICE" in name or "mode_stack" in name)
     return [in_words(name) for name in dict.fromkeys(differ) if name not in own]
 
 
-def _is_relation(value: str) -> bool:
-    """Return whether it names another value, as in ``L['x'].stride()[0] == L['x'].size()[1]``: both may be the same."""
-    return "L['" in value or "G['" in value
+def with_all_sizes(guard: Guard, required: Mapping[str, str], values: Mapping[str, str]) -> Guard:
+    """Return a guard on one size of a tensor with all sizes in which the call differs from the entry."""
+    if guard.kind is not GuardKind.SIZE or guard.expected is None or guard.actual is None:
+        return guard
+    if not guard.detail.isdecimal():  # the running program has shown all
+        return guard
+    changed = {int(guard.detail): (guard.expected, guard.actual)}
+    for name, size in required.items():
+        source, _, at = name.partition(".size()[")
+        now = values.get(name, size)
+        if at and as_written(source) == guard.subject and now != size:
+            changed.setdefault(int(at.rstrip("]")), (size, now))
+    if len(changed) < 2:
+        return guard
+    pairs = sorted(changed.items())
+    detail, before, now = (", ".join(texts) for texts in zip(*((str(at), one, other) for at, (one, other) in pairs)))
+    return replace(guard, detail=detail, expected=before, actual=now)
 
 
 def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
@@ -93,18 +131,20 @@ def value_now(guard: Guard, values: Mapping[str, str]) -> Optional[str]:
     says: ``x.size()[0] is 5``.
     """
     if guard.kind is GuardKind.RELATION:
-        return _size_now(as_written(guard.code), values)
+        return _size_now(guard, values)
     if guard.kind is GuardKind.CLASS:
         return "None" if any(as_written(each) == guard.subject and values[each] == "None" for each in values) else None
     if guard.kind is GuardKind.EMPTY:
         return _value_of(f"len({guard.source})", "0", values)
-    if len(guard.operands) != 2:  # changed global state has as many as settings have changed
+    if len(guard.operands) != 2:
         return None
     return _value_of(guard.operands[0], guard.operands[1], values)
 
 
-def _size_now(relation: str, values: Mapping[str, str]) -> Optional[str]:
-    sizes = [each for each in relation.split(" <= ") if not each.isdigit()]
+def _size_now(relation: Guard, values: Mapping[str, str]) -> Optional[str]:
+    if set(relation.operators) != {"<="}:
+        return None
+    sizes = [as_written(each) for each in relation.operands if not each.isdigit()]
     found = {value for each, value in values.items() if [as_written(each)] == sizes}
     return f"{sizes[0]} is {min(found)}" if len(found) == 1 and min(found).isdigit() else None
 

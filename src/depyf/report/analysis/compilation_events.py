@@ -1,15 +1,16 @@
-"""Read the events of one compilation: its status, its symbols, its caches, its time."""
+"""Read the events of compilations: status, symbols, time, and the look-ups in PyTorch's caches."""
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.diagnosis.break_advice import is_limit, is_raised_limit
 from depyf.diagnosis.guard_sources import class_name
 from depyf.report.analysis.facts import TransformedFact
+from depyf.report.model.cache_lookup import CacheLookup, ChangedPart
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
-from depyf.torch_trace.cache_lookups import CACHES
+from depyf.torch_trace.cache_lookups import CACHES, FORCED_MISS, Lookup, differing, lookup_of
 from depyf.torch_trace.events import ERROR, FORWARD_METRICS, Event
 from depyf.torch_trace.metrics import seconds_of
 from depyf.torch_trace.stages import Stage
@@ -28,7 +29,7 @@ def status_of(
     names = {event.name for event in events}
     failure = failure_in(metrics)
     if failure:
-        return "failed", failure
+        return ("limit" if is_limit(failure) else "failed"), failure
     if metrics.get("has_guarded_code") is False:
         return "skipped", "Dynamo made no code for it"
     if fact is None and not metrics and Stage.CAPTURED.record not in names:
@@ -38,7 +39,7 @@ def status_of(
 
 
 def failure_in(metrics: Mapping[str, object]) -> str:
-    """Return the name of the type and the text of the error that ended a compilation; empty if there is none. Up to
+    """Return the name of the type and the text of the error that ended a compilation; empty without an error. Up to
     PyTorch 2.4 the type is named as ``<class 'torch._dynamo.exc.Unsupported'>``."""
     if not metrics.get("fail_type"):
         return ""
@@ -93,7 +94,54 @@ def caches_in(events: Iterable[Event]) -> Dict[str, str]:
 
 
 def total_seconds(events: Iterable[Event], *names: str) -> Optional[float]:
-    """Return the time in the events of these names, in seconds; ``None`` if there is none."""
+    """Return the time in the events of these names, in seconds; None if no event has a time."""
     known = [seconds_of(event.meta) for event in events if event.name in names]
     some = [seconds for seconds in known if seconds is not None]
     return sum(some) if some else None
+
+
+Settings = Tuple[Tuple[str, ...], ...]
+
+_FORCED = "an entry with this key was there: depyf let PyTorch compile again, so that the dump has every stage"
+_GUARDS = "an entry with this key was there, and its guards on sizes did not hold"
+_GONE = "an earlier run had this key; its entry is no longer in the cache"
+_CHANGED = "an earlier run had another key"
+
+
+def cache_lookups(events: Sequence[Event]) -> Tuple[Tuple[CacheLookup, ...], Settings]:
+    """Return the look-ups in their order, and the settings in their keys, which are the same for most."""
+    missed = (each for each in events if each.name == FORCED_MISS)
+    forced = {(each.compile_id, str(each.meta.get("key")) if isinstance(each.meta, dict) else "") for each in missed}
+    numbers: Dict[Tuple[str, ...], int] = {}
+    found: List[CacheLookup] = []
+    for event in events:
+        lookup = lookup_of(event)
+        if lookup is not None:
+            number = numbers.setdefault(lookup.settings, len(numbers)) if lookup.settings else None
+            found.append(_lookup(event.compile_id, lookup, number, forced))
+    return tuple(found), tuple(numbers)
+
+
+def _lookup(
+    compile_id: Optional[str], lookup: Lookup, settings: Optional[int], forced: Set[Tuple[Optional[str], str]]
+) -> CacheLookup:
+    changed = () if lookup.before is None else tuple(differing(lookup.before, lookup.all_parts))
+    reason = lookup.bypass
+    if lookup.state == "miss":
+        if (compile_id, lookup.key) in forced:
+            reason = _FORCED
+        elif lookup.detail == "guard_miss":
+            reason = _GUARDS
+        elif lookup.before is not None:
+            reason = _CHANGED if changed else _GONE
+    return CacheLookup(
+        compile_id,
+        lookup.cache,
+        lookup.state,
+        lookup.key,
+        lookup.backward,
+        reason,
+        tuple(ChangedPart(*each) for each in changed),
+        lookup.parts,
+        settings,
+    )

@@ -1,17 +1,32 @@
-"""One ``Compilation`` for each compile id, its graph breaks, and why it was recompiled."""
+"""One ``Compilation`` for each compile id, its graph breaks, why it was recompiled, and the stacks in its events."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
+from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
-from depyf.diagnosis.guard_sources import as_written
-from depyf.diagnosis.guard_text import read
-from depyf.messages import listed
-from depyf.report.analysis.causes import also_fail, required_values, settings_changed, value_now, what_is_new
+from depyf.diagnosis.guard_history import EntryHistory, dynamic_by
+from depyf.diagnosis.guard_sources import as_written, class_name
+from depyf.diagnosis.guard_text import read_failed
+from depyf.report.analysis.anchors import from_cache
+from depyf.report.analysis.causes import (
+    Failures,
+    also_fail,
+    nearest,
+    required_values,
+    value_now,
+    values_changed,
+    what_is_new,
+    with_all_sizes,
+)
 from depyf.report.analysis.compilation_events import (
     caches_in,
     error_stack,
@@ -20,17 +35,19 @@ from depyf.report.analysis.compilation_events import (
     symbols_in,
     total_seconds,
 )
-from depyf.report.analysis.compilation_stacks import CompilationStacks
 from depyf.report.analysis.facts import TransformedFact
 from depyf.report.analysis.functions import Functions, Key
+from depyf.report.analysis.graph_links import whole_stacks
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.run import Call, Compilation, FailedGuard, GraphBreak, Guard, Place, Recompile
+from depyf.report.model.run import Call, Compilation, EntryGuard, FailedEntryGuard, GraphBreak, Place, Recompile
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import (
     BACKWARD_METRICS,
+    CALL_SITE,
     FORWARD_METRICS,
     GRAPH_BREAK,
+    GUARDS,
     LATER,
     RECOMPILATION,
     START,
@@ -39,10 +56,12 @@ from depyf.torch_trace.events import (
 )
 from depyf.torch_trace.generations import of_same_generation
 from depyf.torch_trace.guards import guards_of
+from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
+from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, Stack, input_stacks, node_stacks
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 from depyf.torch_trace.tracebacks import Frame
-from depyf.user_code import innermost
+from depyf.torch_trace.user_code import innermost
 
 _UNINTERESTING = UNREAD_METRICS | {"fail_reason", "restart_reasons"}
 """Metrics that are not listed, or reported elsewhere."""
@@ -71,12 +90,13 @@ class Compilations:
         self._started = started
         self._events: Dict[str, List[Event]] = {}
         for event in events:
+            # ``0/0`` is a compilation of a frame; ids without ``/`` belong to no frame.
             if event.compile_id is not None and "/" in event.compile_id:
                 self._events.setdefault(event.compile_id, []).append(event)
-        self._guards: Dict[str, Tuple[Guard, ...]] = {}
+        self._guards: Dict[str, Tuple[EntryGuard, ...]] = {}
         self._required_values: Dict[str, Mapping[str, str]] = {}
-        self._equal_guards: Dict[Tuple[str, str, str, Optional[Place]], Guard] = {}
-        self._last_guards: Tuple[Guard, ...] = ()
+        self._equal_guards: Dict[Tuple[str, str, str, Optional[Place]], EntryGuard] = {}
+        self._last_guards: Tuple[EntryGuard, ...] = ()
         self._stacks = CompilationStacks(self._events, sources, names)
 
     def ids(self) -> List[str]:
@@ -91,11 +111,13 @@ class Compilations:
         """Return everything about one compile id; ``graph`` is the ``__compiled_fn_<id>`` that it made, if known."""
         events = self._events.get(compile_id, [])
         metrics = self._metrics(compile_id)
+        # From the events: what torch reports at the end (metrics) and before. ``fact``: what only the process knows.
         status, failure = status_of(events, metrics, fact)
         restarts = tuple(str(reason).strip().split("\n")[0] for reason in metrics.get("restart_reasons") or ())
         latency = metrics.get("guard_latency_us")
         forward = (None if fact is None else fact.graph_times) or (None, None)
         backward = (None if fact is None else fact.backward_times) or (None, None)
+        # Without an end the first event is the start.
         begun = started_at(metrics) or (events[0].created if events else None)
         return Compilation(
             compile_id=compile_id,
@@ -127,18 +149,20 @@ class Compilations:
             metrics={k: v for k, v in metrics.items() if v is not None and v != [] and k not in _UNINTERESTING},
         )
 
-    def guards(self, compile_id: str) -> Tuple[Guard, ...]:
+    def guards(self, compile_id: str) -> Tuple[EntryGuard, ...]:
         """Return the guards of the cache entry that this compilation made."""
         if compile_id not in self._guards:
             self._guards[compile_id] = self._parts.part("guards of a cache entry", (), self._read_guards, compile_id)
         return self._guards[compile_id]
 
-    def _read_guards(self, compile_id: str) -> Tuple[Guard, ...]:
-        named = self._named(compile_id, "dynamo_cpp_guards_str") or self._named(compile_id, "dynamo_guards")
+    def _read_guards(self, compile_id: str) -> Tuple[EntryGuard, ...]:
+        # The last tree counts, if torch reports several. Up to 2.3 there is the list ``dynamo_guards`` instead.
+        named = next(filter(None, (self._named(compile_id, name) for name in GUARDS)), [])
         found = guards_of(named[-1]) if named else []
         places: Dict[Tuple[Optional[Frame], str], Tuple[Optional[Place], int]] = {}  # many guards come from one line
         guards = []
         for each in found:
+            # Places are looked up once for each line and value that a guard names.
             key = each.place, each.source
             place, known = places.get(key, (None, -1))
             if place is None and known != self._sources.learned:  # the rest of a path may have come to be known
@@ -146,9 +170,10 @@ class Compilations:
                 places[key] = place, self._sources.learned
             if len(self._equal_guards) > _MOST_SHARED:
                 self._equal_guards.clear()
+            # Equal guards of the entries of one function are one object: a manifest writes it once.
             guard = each.kind, each.text, each.source, place
-            guards.append(self._equal_guards.get(guard) or self._equal_guards.setdefault(guard, Guard(*guard)))
-        if tuple(guards) != self._last_guards:  # those of the compilation before are not kept twice
+            guards.append(self._equal_guards.get(guard) or self._equal_guards.setdefault(guard, EntryGuard(*guard)))
+        if tuple(guards) != self._last_guards:  # equal guards of the compilation before are not kept twice
             self._last_guards = tuple(guards)
         return self._last_guards
 
@@ -181,30 +206,68 @@ class Compilations:
 
     def recompiles(self) -> Tuple[Recompile, ...]:
         """Return the recompilations, in order."""
+        what = "why a function was recompiled"
+        events = [event for each in self._events for event in self._named(each, RECOMPILATION)]
+        events = [event for event in events if not reached_limit(self._metrics(str(event.compile_id)))]
+        none: Failures = []
+        explained = [(event, self._parts.part(what, none, self._explained, event)) for event in events]
+        history = self._history(explained)
         found: Dict[str, Recompile] = {}
         seen: Dict[int, Set[Tuple[str, str]]] = {}
-        for compile_id in self._events:
-            for event in self._named(compile_id, RECOMPILATION):
-                if compile_id not in found and not reached_limit(self._metrics(compile_id)):
-                    made = self._parts.part("why a function was recompiled", None, self._recompile, event, seen)
-                    if made is not None:
-                        found[compile_id] = made
+        for event, failed in explained:
+            compile_id = str(event.compile_id)
+            if compile_id not in found:
+                made = self._parts.part(what, None, self._recompile, event, failed, history, seen)
+                if made is not None:
+                    found[compile_id] = made
         return tuple(found.values())
 
-    def _recompile(self, event: Event, seen: Dict[int, Set[Tuple[str, str]]]) -> Optional[Recompile]:
+    def _explained(self, event: Event) -> Failures:
         compile_id = str(event.compile_id)
-        function, values = self.function_of(compile_id), self._values(compile_id)
+        key, values = self.key_of(compile_id), self._values(compile_id)
+        frame = self._frame_of(compile_id)
+        return [self._failed(compile_id, each, values, key, frame) for each in failed_guards(event)]
+
+    def _frame_of(self, compile_id: str) -> GuardedFrame:
         key = self.key_of(compile_id)
         frame = ANY_FRAME if key is None else self._functions.guarded_frame(key)
-        failed = [self._failed(compile_id, each, values, key, frame) for each in failed_guards(event)]
+        try:
+            settings = parsed(self._metrics(compile_id).get("dynamo_config") or "{}")
+        except synchronous(ValueError, TypeError):
+            settings = {}
+        return replace(frame, dynamic=dynamic_by(settings)) if isinstance(settings, Mapping) else frame
+
+    def _history(self, explained: Sequence[Tuple[Event, Failures]]) -> EntryHistory:
+        """Return what the entries of each frame show together."""
+        history = EntryHistory()
+        for event, failed in explained:
+            compile_id = str(event.compile_id)
+            words, frame = [words for _, words in failed], self._frame_of(compile_id)
+            history.add(_frame_id(compile_id), words, frame, self._required(compile_id))
+        return history
+
+    def _recompile(
+        self,
+        event: Event,
+        failed: Failures,
+        history: EntryHistory,
+        seen: Dict[int, Set[Tuple[str, str]]],
+    ) -> Optional[Recompile]:
+        compile_id = str(event.compile_id)
+        function, values = self.function_of(compile_id), self._values(compile_id)
         if function is None or not failed:
             return None
+        frame = self._frame_of(compile_id)
+        failed = [(guard, history.applied(_frame_id(compile_id), words, frame)) for guard, words in failed]
+        # torch lists a failed guard for each entry. A value that was compiled for before is not why it recompiled now.
         news, rest = what_is_new(failed, seen.setdefault(function, set()))
         others = {
             guard.entry: also_fail(self._required(guard.entry) if guard.entry else {}, explained, values)
             for guard, explained in news
         }
-        failed = [*sorted(news, key=lambda pair: (bool(others[pair[0].entry]), settings_changed(pair[1]))), *rest]
+        # Entries that differ in nothing else come first: there it is enough to avoid this failure.
+        failed = [*sorted(news, key=lambda pair: (bool(others[pair[0].entry]), values_changed(pair[1]))), *rest]
+        failed = nearest(failed)
         guards, words = tuple(guard for guard, _ in failed), failed[0][1]
         also = others.get(guards[0].entry, ())
         too = f" The entry was compiled for other values of {listed(also, 3)}, too." if also else ""
@@ -218,30 +281,43 @@ class Compilations:
         values: Mapping[str, str],
         key: Optional[Key],
         frame: GuardedFrame,
-    ) -> Tuple[FailedGuard, GuardExplanation]:
+    ) -> Tuple[FailedEntryGuard, GuardExplanation]:
+        # torch says ``0/0: L['x'].size()[0] == 4``. The entry's id gets the suffix that ours has after a reset.
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
-        read_guard = read(text)
+        read_guard = with_all_sizes(read_failed(failed), self._required(entry) if entry else {}, values)
         words = explain(read_guard.with_actual(value_now(read_guard, values)), frame)
+        # A dict with other keys: the guards of both entries say which keys the function reads.
         if entry is not None and words.subject and words.cause in CHANGED_KEYS:
             sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]
             keys_before, keys_now = (keys_of(words.subject, each) for each in sources)
             words = with_keys_read(words, keys_before, keys_now, frame)
+        # The line: the innermost one of the user in torch's stack, else the line in the guards of an entry.
         known = (self._sources.known_place(path, line) for path, line, _ in failed.stack)
-        place = innermost([each for each in known if each is not None], self._is_of_a_library)
+        place = innermost([each for each in known if each is not None], self._sources.in_library)
         if place is None and entry is not None:
             place = self._place_of_value(entry, compile_id, words.subject)
         stack = self._sources.places(failed.stack) if len(failed.stack) > 1 else ()
         if not stack and place and key and not self._functions.holds(key, place):  # else no call leads there
             stack = next(filter(None, (self._stacks.to(each, place) for each in (entry, compile_id) if each)), ())
+        if fits_now(text):
+            words = explain_meanwhile(entry, self._thread_of(compile_id), self._thread_of(entry or ""))
+            return FailedEntryGuard(entry, text, words.words, place=place, stack=stack), words
         now = None if words.cause is GuardCause.SIZES else words.now  # of a relation the sentence has the sizes
-        return FailedGuard(entry, text, words.words, words.before, now, place, words.checked, stack), words
+        return FailedEntryGuard(entry, text, words.words, words.before, now, place, words.checked, stack), words
+
+    def _thread_of(self, compile_id: str) -> Optional[int]:
+        """Return the identifier of the thread that compiled this, where a session has seen it."""
+        found = (
+            event.meta.get("thread") for event in self._named(compile_id, CALL_SITE) if isinstance(event.meta, dict)
+        )
+        return next((each for each in found if isinstance(each, int)), None)
 
     def _place_of_value(self, entry: str, compile_id: str, subject: str) -> Optional[Place]:
         """Return the line that made Dynamo guard this value, a user's line before one in a library. The guards of the
         entry that failed are searched, or of the next one."""
         guards = [*self.guards(entry), *self.guards(compile_id)] if subject else []
         places = [guard.place for guard in guards if guard.place and as_written(guard.source) == subject]
-        return innermost(places[::-1], self._is_of_a_library)
+        return innermost(places[::-1], self._sources.in_library)
 
     def _values(self, compile_id: str) -> Dict[str, str]:
         """Return the values of this compilation, by torch's names, that its guards or symbols show."""
@@ -257,9 +333,6 @@ class Compilations:
             self._required_values[compile_id] = required_values(self.guards(compile_id))
         return self._required_values[compile_id]
 
-    def _is_of_a_library(self, place: Place) -> bool:
-        return self._sources.is_library(place[0])
-
     def _named(self, compile_id: str, name: str) -> List[Event]:
         return [event for event in self._events.get(compile_id, ()) if event.name == name]
 
@@ -272,6 +345,7 @@ class Compilations:
         metrics = self._metrics(compile_id)
         if metrics.get("co_name"):
             return str(metrics["co_name"]), str(metrics.get("co_filename")), int(metrics.get("co_firstlineno") or 0)
+        # Without an end (the process was killed) the stack at the start says it.
         for event in self._named(compile_id, START):
             frames = resolve_frames(event.meta.get("stack"), self._names) if isinstance(event.meta, Mapping) else []
             if frames:  # the frame that is compiled is the innermost
@@ -294,6 +368,7 @@ def calls_in(text: str, fact: TransformedFact, functions: Functions) -> Tuple[Ca
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("#"):
             continue
+        # ``__compiled_fn_1`` is also the start of ``__compiled_fn_10``: the name has to end there.
         for name in [*fact.graphs, *fact.resumes]:
             if name in line and (number, name) not in seen and _is_named(name, line):
                 seen.add((number, name))
@@ -321,5 +396,98 @@ def _is_named(name: str, line: str) -> bool:
     return False
 
 
+def _frame_id(compile_id: str) -> str:
+    """Return ``0#1`` of ``0/2#1``: a frame, and how often Dynamo was reset before."""
+    return compile_id.partition("/")[0] + "".join(compile_id.partition("#")[1:])
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
+
+
+_WRAPPERS_FILE = re.compile(r"(?:^|[/\\])torch[/\\]_dynamo[/\\]external_utils\.py\Z")
+_WRAPPER, _WRAPPED = "inner", "L['fn']"
+_TYPE_OF_GUARD = re.compile(r"type=(<class '[^']*'>)")
+
+
+def wrapped_names(known: Compilations) -> Dict[str, str]:
+    """Return the qualified names of what is called (``Sequential.forward``) by compile id, as far as guards name
+    the class. A failed compilation has the name that another compilation of its frame has."""
+    names: Dict[str, str] = {}
+    for compile_id in known.ids():
+        key = known.key_of(compile_id)
+        if key is not None and key[0] == _WRAPPER and _WRAPPERS_FILE.search(key[1]):
+            frame = compile_id.partition("/")[0]
+            name = _name_of_wrapped(known.guards(compile_id)) or names.get(frame)
+            if name is not None:
+                names[compile_id] = names[frame] = name
+    return names
+
+
+def _name_of_wrapped(guards: Sequence[EntryGuard]) -> Optional[str]:
+    wrapped = (
+        _TYPE_OF_GUARD.search(guard.text) for guard in guards if guard.kind == "TYPE_MATCH" and guard.source == _WRAPPED
+    )
+    found = next((class_name(match.group(1)) for match in wrapped if match is not None), None)
+    is_module = any(f"'forward', {_WRAPPED}.__dict__" in guard.text for guard in guards)
+    return found and f"{found.rpartition('.')[2]}.{'forward' if is_module else '__call__'}"
+
+
+class CompilationStacks:
+    """Reads the stacks of each compilation in ``events`` once; ``names`` are the file names in events about symbols."""
+
+    def __init__(self, events: Mapping[str, List[Event]], sources: Sources, names: Mapping[object, str]) -> None:
+        self._events = events
+        self._sources = sources
+        self._names = names
+        self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
+        self._of_inputs: Dict[str, Mapping[str, Stack]] = {}
+
+    def to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
+        """Return the calls, outermost first, by which a compilation reached a place, if they are unique."""
+        for stack in self._whole_stacks(compile_id).values():
+            places = self._sources.places(stack)
+            if places and places[-1] == place:
+                return places
+        return ()
+
+    def users_place(self, compile_id: str, frame: Optional[Frame], source: str) -> Optional[Place]:
+        """Return the user's line that leads to the frame at which the value ``source`` was guarded. The frame may be in
+        a library, which the user may call at several lines: of an input of the graph the line is known. The frame
+        itself is returned if none is known.
+        """
+        # The frame that torch names is the user's: done.
+        place = None if frame is None else self._sources.known_place(*frame[:2])
+        if frame is None or (place is not None and not self._sources.in_library(place)):
+            return place
+        # Else it is in a library: the stack of the input that is guarded, or the only stack with this innermost frame.
+        stack = self._stacks_of_inputs(compile_id).get(as_written(source), ())
+        stack = stack or self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
+        known = [each for each in (place, *self._sources.places(stack)) if each is not None]
+        return innermost(known, self._sources.in_library)
+
+    def _stacks_of_inputs(self, compile_id: str) -> Mapping[str, Stack]:
+        """Return the stacks of calls that came to the inputs of the graph, by the input as the user writes it."""
+        if compile_id not in self._of_inputs:
+            stacks = [input_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
+            self._of_inputs[compile_id] = {as_written(k): stack for each in stacks for k, stack in each.items()}
+        return self._of_inputs[compile_id]
+
+    def _whole_stacks(self, compile_id: str) -> Mapping[Tuple[str, int], Tuple[Frame, ...]]:
+        """Return the stacks of calls that a compilation recorded, by their innermost frames."""
+        if compile_id not in self._whole:
+            # Stacks of graph nodes, and of the symbols of dynamic shapes (``create_symbol``).
+            noted = [node_stacks(event) for event in self._named(compile_id, NODE_STACKS)]
+            hit = compile_id in from_cache(self._events.get(compile_id, ()))  # then only this stage has today's lines
+            stacks = [nodes for stage, nodes in noted if not hit or stage == CAPTURED]
+            stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
+            self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
+        return self._whole[compile_id]
+
+    def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
+        """Return the frames of the user in an event about a symbol."""
+        frames = resolve_frames(event.meta.get("user_stack"), self._names) if isinstance(event.meta, Mapping) else []
+        return tuple((str(f.get("filename")), int(f.get("line") or 0), str(f.get("name"))) for f in frames)
+
+    def _named(self, compile_id: str, name: str) -> List[Event]:
+        return [event for event in self._events.get(compile_id, ()) if event.name == name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Mapping, Optional, Sequence, Tuple
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin
@@ -15,13 +15,13 @@ from depyf.torch_trace.tracebacks import Frame
 
 @dataclass(frozen=True)
 class TransformedFact:
-    """Transformed code: of which function, in which artifact, how it was proved, and what it calls.
+    """Transformed code: its function, its artifact, how it was proved, and what it calls.
 
     ``resumes`` are resume functions by the name by which the code calls them, each with the compile id of one of its
     compilations, or ``UNCOMPILED`` and a number of its own; ``resume_lines`` are the user's lines at which they
     continue. ``lines`` pairs lines of the artifact with the lines of the user's file that they come from. ``runs``
     counts calls, None if nothing counted them. ``graph_times`` is how often its graph has run and how many seconds in
-    all, ``backward_times`` the same of its backward.
+    all, ``backward_times`` the same for its backward.
     """
 
     compile_id: Optional[str]
@@ -43,7 +43,8 @@ class TransformedFact:
 
 @dataclass(frozen=True)
 class FallbackFact:
-    """A frame that falls back to eager; ``place`` is a file and a line, ``stack`` has the outermost frame first."""
+    """A frame that falls back to eager; ``place`` is a file and a line, ``stack`` has the outermost frame first.
+    ``calls`` is how many calls ran as plain Python after a limit, if that is known."""
 
     compile_id: Optional[str]
     function: Key
@@ -53,6 +54,7 @@ class FallbackFact:
     place: Optional[Tuple[str, int]] = None
     advice: str = ""
     stack: Tuple[Frame, ...] = ()
+    calls: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ class LineStack:
 
 
 @dataclass(frozen=True)
-class Provenance:
+class LineOrigins:
     """The origins of the lines of one artifact, as far as the process has them and its text does not.
 
-    ``nodes`` are stacks of graph nodes by name, ``lines`` those of the lines of a generated module, ``kernels`` what
+    ``nodes`` are stacks of graph nodes by name, ``lines`` stacks of the lines of a generated module, ``kernels`` what
     each launch in it computes. ``code`` is the text of the lines of frames, if it was noted with them. ``modules`` are
     the modules that graph nodes were called in, by name.
     """
@@ -89,7 +91,7 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class Origin:
+class Recorder:
     """What recorded a run: ``origin`` is its name; the process, its start (seconds since the epoch), and versions."""
 
     origin: RunOrigin = "prepare_debug"
@@ -117,14 +119,12 @@ class Files:
 class Facts:
     """What the process knew beyond the events.
 
-    ``graphs`` are the names of compiled graphs by compile id, ``full_code`` the artifacts that have all of a
-    function, ``provenance`` is by artifact. ``fallbacks`` are those that the process saw; with None they come from the
-    metrics.
+    ``graphs`` are the names of compiled graphs by compile id, ``full_code`` the artifacts that have all of a function.
+    ``fallbacks`` are those that the process saw; with None they come from the metrics.
     """
 
     graphs: Mapping[str, str] = field(default_factory=dict)
     transformed: Sequence[TransformedFact] = ()
     fallbacks: Optional[Sequence[FallbackFact]] = None
     full_code: Mapping[Key, str] = field(default_factory=dict)
-    provenance: Mapping[str, Provenance] = field(default_factory=dict)
     notes: Sequence[str] = ()

@@ -7,37 +7,47 @@ trace, and is not estimated.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from depyf.answers.happening import counted
+from depyf.answers.watch import counted
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import advice_for_phase, described_break, described_error, described_error_in_line
 from depyf.diagnosis.breaks_of_wrappers import is_of_ddp
+from depyf.diagnosis.compile_errors import is_of_python
 from depyf.diagnosis.constraints import violated_constraint
-from depyf.messages import listed
+from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
-from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, raised
+from depyf.report.analysis.shapes import own_places
+from depyf.report.analysis.sources import Sources
+from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, plain_calls, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library, own_place, place_text
-from depyf.report.model.run import FailedGuard, Fallback, Finding, GraphBreak, Place, Recompile, Run
+from depyf.report.model.run import FailedEntryGuard, Fallback, Finding, GraphBreak, Place, Recompile, Run
+from depyf.torch_trace.events import Event
 
 _LONGEST_CHECK = 80
 """The number of characters of a guard that a title shows."""
 
 
 def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple[Finding, ...]:
-    """Return the findings with the ``issues`` of ``torch.export``: those of the user's own code, then those of
-    libraries; in both, those with the most compile time first, then those that happened most often. Facts about the
-    machine and its compilers, which have no line of the program, come last."""
+    """Return the findings, with the ``issues`` of ``torch.export``, in this order: user code before libraries, more
+    compile time first, more occurrences first. Facts about the machine and its compilers, which have no line of the
+    program, come last."""
     none: List[Finding] = []
     found = list(issues)
-    for of_kind in (_fallbacks, _breaks, _recompiles, _cudagraphs, _rerecorded):
-        found += parts.part("what to do first", none, _all_of, of_kind, run)
+    # A recompilation of what goes on after a break is the recompilation's cost, and not the break's.
+    costs = Costs(run)
+    for of_kind in (_fallbacks, _recompiles, _breaks):
+        found += parts.part("what to do first", none, _all_of, of_kind, run, costs)
+    for without_cost in (_cudagraphs, _rerecorded):
+        found += parts.part("what to do first", none, _all_of, without_cost, run)
     found.sort(key=lambda each: (is_of_a_library(run, each.place), -(each.seconds or 0.0), -each.count))
     return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
 
 
-def _all_of(kind: Callable[[Run], Iterable[Finding]], run: Run) -> List[Finding]:
-    return list(kind(run))
+def _all_of(kind: Callable[..., Iterable[Finding]], *args: object) -> List[Finding]:
+    return list(kind(*args))
 
 
 def _start_of(run: Run, function: Optional[int]) -> Optional[Place]:
@@ -52,42 +62,28 @@ def _function_name(run: Run, index: object) -> str:
     return one.qualified_name if one is root else f"{root.qualified_name}, resumed at line {one.resumes_at},"
 
 
-def _seconds_by_function(run: Run) -> Dict[int, float]:
-    seconds: Dict[int, float] = {}
-    for each in run.compilations:
-        if each.function is not None:
-            spent = (each.seconds or 0.0) + (each.backward_seconds or 0.0)
-            seconds[each.function] = seconds.get(each.function, 0.0) + spent
-    return seconds
-
-
-def _seconds_by_id(run: Run) -> Dict[str, float]:
-    return {each.compile_id: (each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in run.compilations}
-
-
-def _fallbacks(run: Run) -> Iterator[Finding]:
-    seconds, of_ids = _seconds_by_function(run), _seconds_by_id(run)
+def _fallbacks(run: Run, costs: Costs) -> Iterator[Finding]:
+    # The same fallback of several compilations is one finding.
     alike: Dict[Tuple[object, ...], List[Fallback]] = {}
     for each in (*raised(run), *lost(run)):
         alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
     for first, *more in alike.values():
-        spent = None if first.function is None else seconds.get(first.function)
-        ids = {each.compile_id for each in (first, *more)}
-        if first.cause == RAISED and all(ids):  # the entries before it still run
-            spent = sum(of_ids.get(str(each), 0.0) for each in ids)
-        yield _fallback(run, first, 1 + len(more), spent)
+        # The entries before it still run: what was lost is the time of the compilations that failed.
+        yield _fallback(run, first, 1 + len(more), costs.take(each.compile_id for each in (first, *more)))
 
 
-def _fallback(run: Run, each: Fallback, times: int, seconds: Optional[float]) -> Finding:
-    """Return the finding of what runs as plain Python, or raised; ``seconds`` are those of compiling it."""
+def _fallback(run: Run, each: Fallback, times: int, seconds: float) -> Finding:
+    """Return the finding of a fallback, or of a raised error; ``seconds`` is the time of its failed compilations."""
     name = _function_name(run, each.function)
     what, explanation = described_error(each.reason)
     if each.cause == RAISED:
-        title = f"{name} can't be compiled: the call raised {what}"
+        failed = f"{name} raised" if is_of_python(each.reason) else f"{name} can't be compiled: the call raised"
+        title = f"{failed} {what}" + (" while it was compiled" if is_of_python(each.reason) else "")
         text = f"{explanation}. {each.advice}".strip() if explanation else each.advice
     elif "limit" in each.cause:
         title = f"{name} hit the recompile limit"
-        text = f"Calls that no cache entry fits run uncompiled. {each.advice}"
+        calls = plain_calls(each) or "Calls run as plain Python"
+        text = f"{calls}, because no cache entry fits them. {each.advice}"
     else:
         title = f"{name} runs as plain Python: {each.cause}"
         text = f"{described_error_in_line(each.reason).rstrip('.')}. {each.advice}".strip()
@@ -99,18 +95,22 @@ def _fallback(run: Run, each: Fallback, times: int, seconds: Optional[float]) ->
     return Finding(title, f"{called}{text}".strip(), times, place, each.compile_id, seconds)
 
 
-def _breaks(run: Run) -> Iterator[Finding]:
+def _breaks(run: Run, costs: Costs) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
+    # A break at which Dynamo gave up the whole frame is reported as that fallback, and not twice.
     lost_at = {each.place for each in (*raised(run), *lost(run)) if each.place}
     for each in run.breaks:
         function = functions.get(each.compile_id or "")
         led_to_fallback = own_place(run, each.place, each.stack) in lost_at
         if function is not None and not led_to_fallback:
             by_function.setdefault(run.root(function), []).append(each)
+    # Dynamo meets a break in ``helper`` while it traces its caller ``f``, and again while it compiles ``helper``:
+    # it is listed for the function that has the line, with the others as callers whose graphs it breaks.
     broken = _broken_functions(run, by_function)
     for function, breaks in by_function.items():
         kinds: Dict[str, List[GraphBreak]] = {}
+        # One finding for each kind of break: the advice is the same.
         distinct = distinct_breaks(breaks)
         own = [each for each in distinct if each.place is None or broken[each.place, each.reason][0] == function]
         for each in own:
@@ -119,21 +119,26 @@ def _breaks(run: Run) -> Iterator[Finding]:
             met = [broken[each.place, each.reason] for each in alike if each.place is not None]
             callers = dict.fromkeys(caller for functions_met in met for caller in functions_met[1:])
             names = [_function_name(run, each) for each in (function, *callers)]
-            yield _breaks_of_a_kind(run, names, kind, alike, _seconds_after(run, alike))
+            yield _breaks_of_a_kind(run, names, kind, alike, _seconds_after(run, alike, costs))
 
 
-def _seconds_after(run: Run, breaks: Sequence[GraphBreak]) -> float:
-    """Return the compile time of what goes on after breaks, in any function that leads there, as the page has it."""
+def _seconds_after(run: Run, breaks: Sequence[GraphBreak], costs: Costs) -> float:
+    """Return the compile time of what goes on after breaks, in any function that leads there, as far as no other
+    finding has it."""
+    # A resume function is named after the line at which it goes on: of the break, or of a call that led to it.
     same = {(each.place, each.reason) for each in breaks}
     met = [each for each in run.breaks if (each.place, each.reason) in same]
-    at = {place for each in met for place in (*each.stack, each.place) if place}
+    callers = {each.compile_id: tuple(each.callers) for each in run.compilations}
+    at = {each.place for each in met}
+    for each in met:
+        before = callers.get(each.compile_id or "", ())
+        at.update(each.stack[len(before) if each.stack[: len(before)] == before else 0 :])
     resumed = {
         index
         for index, one in enumerate(run.functions)
         if one.resumes is not None and (one.source, one.resumes_at) in at
     }
-    after = [each for each in run.compilations if each.function in resumed]
-    return sum((each.seconds or 0.0) + (each.backward_seconds or 0.0) for each in after)
+    return costs.take(each.compile_id for each in run.compilations if each.function in resumed)
 
 
 def _broken_functions(run: Run, by_function: Dict[int, List[GraphBreak]]) -> Dict[Tuple[Place, str], List[int]]:
@@ -153,13 +158,14 @@ def _broken_functions(run: Run, by_function: Dict[int, List[GraphBreak]]) -> Dic
 def _breaks_of_a_kind(
     run: Run, names: Sequence[str], kind: str, breaks: Sequence[GraphBreak], seconds: float
 ) -> Finding:
-    """Return one finding for the breaks of a function that have one cause, and therefore one advice. ``names`` are the
-    function's and those of others whose graphs they break as well."""
+    """Return one finding for the breaks of a function that have one cause, and therefore one advice. ``names``
+    starts with the function; the others are callers whose graphs these breaks break, too."""
     name, *callers = names
     first = min(breaks, key=lambda each: is_of_a_library(run, each.place))
     place, called = _own_place(run, first)
     kind = described_break(kind, *(each.explanation for each in (first, *breaks)))
     title = f"Graph break in {name}: {kind}" if len(breaks) == 1 else f"{len(breaks)} graph breaks in {name}: {kind}"
+    # The finding has one place: the first in the code of the user. The others are named in the text.
     others = [place_text(run, each.place) for each in breaks if each.place not in (place, None, first.place)]
     more = (
         f" Also at {', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}."
@@ -173,21 +179,20 @@ def _breaks_of_a_kind(
     return Finding(title, f"{called}{first.advice}{more}".strip(), len(breaks), place, first.compile_id, cost)
 
 
-def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedGuard]) -> Tuple[Optional[Place], str]:
+def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedEntryGuard]) -> Tuple[Optional[Place], str]:
     """Return the user's line that leads to something, and a text about the line in a library, if any."""
     at = each.place if isinstance(each, GraphBreak) or not each.stack else each.stack[-1]
     own = own_place(run, at, each.stack)
-    what = "The guard is" if isinstance(each, FailedGuard) else "It is"
-    return (own, "") if own == at else (own, f"{what} in {place_text(run, at)}, which this line comes to. ")
+    what = "The guard is" if isinstance(each, FailedEntryGuard) else "It is"
+    return (own, "") if own == at else (own, f"{what} in {place_text(run, at)}, which is reached from this line. ")
 
 
-def _recompiles(run: Run) -> Iterator[Finding]:
-    seconds = _seconds_by_id(run)
+def _recompiles(run: Run, costs: Costs) -> Iterator[Finding]:
     by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
     for each in run.recompiles:
         by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
     for (function, _), recompiles in by_cause.items():
-        spent = sum(seconds.get(each.compile_id, 0.0) for each in recompiles)
+        spent = costs.take(each.compile_id for each in recompiles)
         yield _recompiles_of_a_cause(run, function, recompiles, spent)
 
 
@@ -196,18 +201,22 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
     first = next((each for each in recompiles if each.function == function), recompiles[0])
     reasons = Counter(each.failed[0].words for each in (first, *recompiles) if each.failed)
     why = "; ".join(words for words, _ in reasons.most_common(3))
-    times = "once" if len(recompiles) == 1 else f"{len(recompiles)} times"
-    title = f"{run.functions[function].qualified_name} was recompiled {times}"
+    title = f"{run.functions[function].qualified_name} was recompiled {_times(len(recompiles))}"
     title += _guards_on([each.failed[0].checked for each in recompiles if each.failed])
+    # Resume functions are counted with the function that they continue; the title says how many it were.
     after_breaks = sum(each.function != function for each in recompiles)
     if after_breaks:
         title += (
             ", where it resumes after a graph break"
             if after_breaks == len(recompiles)
-            else f", {after_breaks} of them where it resumes after a graph break"
+            else f", {_times(after_breaks)} where it resumes after a graph break"
         )
     text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{first.advice}".strip() if why else first.advice
     return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _guards_on(checks: Sequence[str]) -> str:
@@ -244,5 +253,49 @@ def _slow(run: Run) -> Iterator[Finding]:
         total = counts_of(run).seconds
         # Nothing compiles where a cache is loaded; compilers run side by side; kernels are tuned when they first run.
         whole = f" of {total:.1f} s of compile time" if total >= seconds else ""
-        text = f"{seconds:.1f} s{whole}, phases inside of it not counted. "
-        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip(), seconds=seconds)
+        text = f"{seconds:.1f} s{whole}, without nested phases. "
+        # Its seconds are those of compilations, which may be the cost of other findings: they are in the text alone.
+        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip())
+
+
+_NO_FAKE, _OTHER_FAKE = "missing_fake_kernel", "mismatched_fake_kernel"
+_TAKEN = frozenset({"propagate_real_tensors", "propagate_real_tensors_provenance"})
+
+_REGISTER = "torch.export can't know what it returns: register one with torch.library.register_fake."
+_AGREE = (
+    "What it returns has another size, stride, dtype or device than the operator's own result: mend the fake kernel."
+)
+_CHECK = "It depends on data, and the program holds for this result only: say so with torch._check, or avoid the test."
+
+
+def export_issues(events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Sequence[Finding]:
+    """Return operators without or with a wrong fake kernel, and tests of data that were taken as for the examples, each
+    once."""
+    met: List[Finding] = []
+    for event in events:
+        if not isinstance(event.meta, Mapping):
+            continue
+        operator = event.meta.get("op")
+        if event.name == _NO_FAKE:
+            met.append(Finding(f"{operator} has no fake kernel", _REGISTER))
+        elif event.name == _OTHER_FAKE:
+            reason = str(event.meta.get("reason") or "").strip()
+            met.append(Finding(f"The fake kernel of {operator} is wrong", f"{reason} {_AGREE}".strip()))
+        elif event.name in _TAKEN:
+            stack = own_places(event.meta.get("user_stack") or event.meta.get("stack"), names, sources)
+            place: Optional[Place] = stack[-1] if stack else None
+            title = f"{event.meta.get('expr')} was taken as {event.meta.get('result')}"
+            met.append(Finding(title, f"{_where(event.meta)}{_CHECK}", place=place))
+    return tuple(replace(issue, count=times) for issue, times in Counter(met).items())
+
+
+def _where(meta: Mapping[str, object]) -> str:
+    """Return the user's variables that hold the symbols: ``Here n is u0. ``."""
+    frame = meta.get("frame_locals")
+    held = frame.get("locals") if isinstance(frame, Mapping) else None
+    named = [
+        f"{name} is {', '.join(map(str, symbols))}"
+        for name, symbols in (held.items() if isinstance(held, Mapping) else ())
+        if isinstance(symbols, list) and symbols
+    ]
+    return f"Here {'; '.join(named)}. " if named else ""

@@ -5,43 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import (
     advice_for_cudagraphs,
     advice_for_fallback,
     advice_for_rerecords,
-    is_limit,
     is_raised_limit,
 )
 from depyf.diagnosis.constraints import violated_constraint
-from depyf.quick_dataclass import replace
 from depyf.report.analysis.anchors import Anchored, anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
-from depyf.report.analysis.cache_lookups import Settings, cache_lookups
 from depyf.report.analysis.callers import call_sites, callers, of_callers
-from depyf.report.analysis.compilations import Compilations, calls_in
-from depyf.report.analysis.export_issues import export_issues
-from depyf.report.analysis.facts import Facts, FallbackFact, Files, Origin
-from depyf.report.analysis.findings import findings_of
+from depyf.report.analysis.compilation_events import Settings, cache_lookups
+from depyf.report.analysis.compilations import Compilations, calls_in, wrapped_names
+from depyf.report.analysis.facts import Facts, FallbackFact, Files, LineOrigins, Recorder
+from depyf.report.analysis.findings import export_issues, findings_of
 from depyf.report.analysis.functions import UNCOMPILED, Functions, Key, frame_number
 from depyf.report.analysis.in_parts import Parts
-from depyf.report.analysis.linking import linked
+from depyf.report.analysis.linking import linked, with_noted
 from depyf.report.analysis.memory import with_memory
-from depyf.report.analysis.noted import with_noted
 from depyf.report.analysis.own_lines import at_own_lines
 from depyf.report.analysis.shapes import shape_events
 from depyf.report.analysis.sources import Sources
 from depyf.report.analysis.stack_values import with_stack_values
-from depyf.report.analysis.wrapped import wrapped_names
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.counts import GRAPH_BREAK, LIMIT, RAISED, SKIPPED, SUPPRESSED, totals_of
-from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
 from depyf.report.model.run import (
     Artifact,
     Compilation,
+    CudaGraphRerecord,
+    CudaGraphSkip,
     Fallback,
     Finding,
     GraphBreak,
-    Kernel,
+    ModuleKernel,
     Phase,
     Place,
     Recompile,
@@ -50,16 +47,16 @@ from depyf.report.model.run import (
 from depyf.torch_trace.cudagraphs import rerecords, skips
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
-from depyf.user_code import innermost_line
+from depyf.torch_trace.user_code import innermost_line
 
-_BY_US, _AS_NAMED, _NO_FACTS = Origin(), Files(), Facts()
+_BY_US, _AS_NAMED, _NO_FACTS = Recorder(), Files(), Facts()
 
 
 def build_run(
     events: Sequence[Event],
     artifacts: Optional[Sequence[Artifact]] = None,
     *,
-    origin: Origin = _BY_US,
+    origin: Recorder = _BY_US,
     files: Files = _AS_NAMED,
     facts: Facts = _NO_FACTS,
 ) -> Run:
@@ -67,24 +64,25 @@ def build_run(
 
     ``artifacts`` come with their ``text`` (the answer's have it too; ``report.manifest`` leaves it out where there is a
     file); their links and the kernels are found here. With None they are made from the payloads of the events. The
-    other arguments are facts that events lack, all of them optional.
+    other arguments are optional facts that events lack.
     """
     sources = Sources(files.read, [*files.names.values(), *_mentioned(events)], files.directory)
     functions = Functions(sources)
     first = min((event.created for event in events), default=0.0)
     begin = first if origin.started is None else origin.started
     parts = Parts()
+    # The order matters: each step may number more files and functions, which the tables at the end contain.
     known = Compilations(events, sources, functions, files.names, begin, parts)
-    nothing: Sequence[Artifact] = ()
-    made = artifacts if artifacts is not None else parts.part("graphs and code", nothing, artifacts_of, events)
-    made = parts.part("the memory of graphs", made, with_memory, made, events)
+    made = _with_memory(artifacts, events, parts)
     compilations = _compilations(known, made, facts, functions, parts)
     breaks, recompiles = known.breaks(), known.recompiles()
+    # Transformed code of callers says what a value on the stack of a resume function is; a log has no such code.
     recompiles = parts.part("values on the stack", recompiles, with_stack_values, recompiles, compilations, made)
     compilations = _with_failures(compilations, recompiles)
     fallbacks = _fallbacks(known, facts, compilations, breaks, functions, sources, parts)  # may name more functions
     for key, artifact_id in facts.full_code.items():
         functions.full_code[functions.index(*key)] = artifact_id
+    # Lines of texts are linked to the user's lines, and then kernels to what they compute.
     notes, linked_artifacts, kernels = _tied_to_lines(made, events, facts, sources, parts)
     run = replace(
         without_events(origin, begin),
@@ -102,15 +100,19 @@ def build_run(
     run = parts.part("who called what was compiled", run, _with_stacks, run, events, files.names, sources)
     no_issues: Sequence[Finding] = ()
     issues = parts.part("what torch.export found", no_issues, export_issues, events, files.names, sources)
-    return _summed_up(replace(run, sources=sources.table()), issues, parts)
-
-
-def _summed_up(run: Run, issues: Sequence[Finding], parts: Parts) -> Run:
-    """Add what to do first, the counts, and what could not be read."""
+    run = replace(run, sources=sources.table())
     return replace(run, findings=findings_of(run, parts, issues), totals=totals_of(run), failures=parts.failures)
 
 
-def without_events(origin: Origin, started: float) -> Run:
+def _with_memory(artifacts: Optional[Sequence[Artifact]], events: Sequence[Event], parts: Parts) -> Sequence[Artifact]:
+    """Return the artifacts, with the memory of graphs."""
+    nothing: Sequence[Artifact] = ()
+    # A session gives the files of its dump; a log has the same texts as payloads of events.
+    made = artifacts if artifacts is not None else parts.part("graphs and code", nothing, artifacts_of, events)
+    return parts.part("the memory of graphs", made, with_memory, made, events)
+
+
+def without_events(origin: Recorder, started: float) -> Run:
     """Return the minimal facts about a run."""
     return Run(
         depyf=origin.depyf,
@@ -126,18 +128,19 @@ def without_events(origin: Origin, started: float) -> Run:
 
 def _tied_to_lines(
     made: Sequence[Artifact], events: Sequence[Event], facts: Facts, sources: Sources, parts: Parts
-) -> Tuple[Sequence[str], List[Artifact], List[Kernel]]:
+) -> Tuple[Sequence[str], List[Artifact], List[ModuleKernel]]:
     """Return notes about lines that have moved, the artifacts with their links, and the kernels in them."""
-    provenance = parts.part("the lines of operations", facts.provenance, with_noted, made, events, facts.provenance)
+    nothing: Dict[str, LineOrigins] = {}
+    provenance = parts.part("the lines of operations", nothing, with_noted, made, events)
     noted = parts.part(
-        "lines that have moved", Anchored(dict(provenance)), anchored, made, provenance, from_cache(events), sources
+        "lines that have moved", Anchored(provenance), anchored, made, provenance, from_cache(events), sources
     )
     transformed = {fact.artifact: fact for fact in facts.transformed}
     return (noted.notes, *linked(made, noted, sources, transformed, parts))
 
 
 def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Parts) -> Run:
-    """Add what PyTorch's caches answered, and what became of CUDA graphs."""
+    """Add the look-ups in PyTorch's caches, and CUDA graphs that were skipped or recorded again."""
     nothing: Tuple[Tuple[CacheLookup, ...], Settings] = ((), ())
     lookups, settings = parts.part("what PyTorch's caches answered", nothing, cache_lookups, events)
     return replace(
@@ -150,8 +153,8 @@ def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Par
 
 
 def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
-    """Add the callers of what was compiled, the calls of ``torch.compile``, decisions about shapes, and the user's own
-    lines. Their files come after those of the run."""
+    """Add the callers of compiled functions, the calls of ``torch.compile``, decisions about shapes, and the user's own
+    lines. Files that only these name get numbers after the files of the run."""
     stacked = of_callers(events)
     called, sites = callers(stacked, names, sources, run), call_sites(stacked, sources)
     compilations = tuple(
@@ -186,18 +189,22 @@ def _compilations(
 
 
 def _frames_without_code(known: Compilations, facts: Facts) -> Dict[str, str]:
-    """Return the frames of resume functions in which Dynamo found nothing to compile, by what stands for them in calls.
-    Of several that have all in common (both sides of a branch), none."""
+    """Return torch's numbers of the frames of resume functions without transformed code, by their names in calls
+    (``uncompiled 1``). Frames that nothing distinguishes (both sides of a branch) are left out."""
+    # Side 1: resume functions that transformed code calls, and that have no transformed code themselves. A call
+    # names ``uncompiled 1`` instead of a compile id.
     called: Dict[Key, List[str]] = {}
     for key, frame in (resume for fact in facts.transformed for resume in fact.resumes.values()):
         if frame.startswith(UNCOMPILED) and frame not in called.setdefault(key, []):
             called[key].append(frame)
+    # Side 2: frames in the events without transformed code, by name, file and first line.
     with_code = {frame_number(fact.compile_id or "") for fact in facts.transformed}
     compiled: Dict[Optional[Key], List[str]] = {}
     for compile_id in known.ids() if called else ():
         frame = frame_number(compile_id)
         if frame not in with_code and frame not in compiled.setdefault(known.key_of(compile_id), []):
             compiled[known.key_of(compile_id)].append(frame)
+    # Only a key with one frame on both sides is sure: ``uncompiled 1`` is frame 3 of torch, say.
     both = ((frames, compiled.get(key, [])) for key, frames in called.items())
     return {frames[0]: numbers[0] for frames, numbers in both if len(frames) == len(numbers) == 1}
 
@@ -269,13 +276,14 @@ def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fal
         place=_place(fact.place, fact.reason, sources),
         advice=fact.advice or advice_for_fallback(fact.cause, fact.reason, fact.stack),
         stack=sources.places(fact.stack),
+        calls=fact.calls,
     )
 
 
 def _place(known: Optional[Tuple[str, int]], reason: str, sources: Sources) -> Optional[Place]:
     """Return the user's line that a fallback is due to, if it is known."""
     violated = violated_constraint(reason)
-    place = known if known is not None or violated is None else violated.place
+    place = known if known is not None or violated is None else violated.location
     return None if place is None else sources.place(*place)
 
 
@@ -296,8 +304,9 @@ def _from_metrics(
     met = {each.compile_id for each in breaks}
     found = []
     for each in compilations:
-        if each.status not in ("failed", "skipped") or not each.metrics:
+        if each.status not in ("failed", "limit", "skipped") or not each.metrics:
             continue
+        # ``failure`` is ``Unsupported: Data-dependent branching``: the class of the error, then its text.
         kind = each.failure.split(":")[0]
         cause = (
             SKIPPED
@@ -305,7 +314,7 @@ def _from_metrics(
             else RAISED
             if is_raised_limit(kind)
             else LIMIT
-            if is_limit(each.failure)
+            if each.status == "limit"
             else _cause_in_metrics(
                 each.metrics, broken=kind in ("Unsupported", "UserError"), met=each.compile_id in met
             )
@@ -323,6 +332,7 @@ def _phases(events: Sequence[Event], begin: float) -> Tuple[Phase, ...]:
     backward: Dict[int, bool] = {}
     phases = []
     for index, span in enumerate(found):
+        # Parents come before their children, so that a phase inside of a backward is found to be of the backward.
         above = span.parent is not None and backward[span.parent]
         backward[index] = above or "bwd" in span.name or "backward" in span.name
         phases.append(Phase(span.compile_id, span.name, span.start - begin, span.seconds, backward[index], span.parent))

@@ -11,7 +11,7 @@ from depyf.report.model.run import Function, Place
 from depyf.torch_trace.resume_names import resumed
 
 UNCOMPILED = "uncompiled "
-"""Begins what stands for the frame of a resume function that code calls, and of which there is no transformed code."""
+"""Start of the name of a resume function's frame that transformed code calls and that has no transformed code."""
 
 Key = Tuple[str, str, int]
 """Name of the code object, file, first line."""
@@ -61,9 +61,11 @@ class Functions:
         qualified_name = qualified_name or self.of_compilations.get(frame, "")
         if qualified_name and qualified_name != name:
             self._qualified.setdefault(key, qualified_name)
+        # A function of the user's. Qualified names distinguish two that share code (the wrapper of a decorator).
         if resumed(name) is None:
             shares = bool(qualified_name) and qualified_name != self._qualified.get(key, qualified_name)
             return self._number((*key, qualified_name if shares else ""))
+        # A resume function: both sides of ``if x.sum() > 0`` go on in functions of one name and one first line.
         frame = self.frames.get(frame) or frame_number(frame)
         if not frame:
             same = next((number for line, number in self._named.get(key[:2], ()) if line == first_line), None)
@@ -87,6 +89,7 @@ class Functions:
             for (other, start), (last, *stars) in self._stars_of(self._sources.full(path)).items()
             if (other, start) == (name, line) or (what is not None and other == what[0] and start <= line <= last)
         ]
+        # Of several around the line the innermost, which starts last.
         positional, keywords = max(found)[1] if found else ("", "")
         return GuardedFrame(what is not None, str(positional), str(keywords))
 
@@ -126,11 +129,12 @@ class Functions:
         )
 
     def _resumed_by(self, name: str, path: str, line: int) -> Optional[int]:
-        """Return the number of the function that the one with this name continues, ``None`` if there is none."""
+        """Return the number of the function that a resume function of this name continues; None for other functions."""
         what = resumed(name)
         if what is None:
             return None
         at = what[1] or line
+        # A function that is in the table already; else one that the source has around that line.
         candidates = [known for known in self._named.get((what[0], path), ()) if known[0] <= at]
         if candidates:
             return max(candidates)[1]  # the innermost of those that begin before
@@ -149,7 +153,7 @@ class Functions:
         return self._of(path).get((name, first_line), (name, first_line))
 
     def holds(self, key: Key, place: Place) -> bool:
-        """Return whether a place is in the function, or in the one that it resumes."""
+        """Return whether a location is in the function, or in the function that it resumes."""
         (name, path, first_line), (source, line) = key, place
         name = (resumed(name) or (name, None))[0]
         return self._sources.index(path) == source and any(

@@ -6,18 +6,17 @@ import re
 import sys
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
+from depyf.base.stored_text import identity_of
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Link, Place
-from depyf.stored_text import identity_of
 from depyf.torch_trace.provenance import node_in
 from depyf.torch_trace.tracebacks import Frame
 
-_COMMENT = re_compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
-_DEFINITION = re_compile(r"^\s*(?:class|def)\b")
+_COMMENT = re.compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
+_DEFINITION = re.compile(r"^\s*(?:class|def)\b")
 
 _MOST_SHARED = 1 << 15
-"""Links; then those of earlier graphs are made again."""
+"""Share at most this many equal links; then the table is emptied, and links of earlier graphs are made again."""
 
 Stacks = Mapping[str, Tuple[Frame, ...]]
 
@@ -25,8 +24,8 @@ Equal = Dict[Tuple[int, int, Tuple[Place, ...], str], Link]
 
 
 class LinkedGraphs:
-    """The links of all graphs of a run. Those of a text that comes again are not made again: layers that are compiled
-    one by one have the same graphs."""
+    """The links of all graphs of a run. An equal text gets the links that were made for it before: layers that are
+    compiled one by one have equal graphs."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -40,7 +39,7 @@ class LinkedGraphs:
         outer: Mapping[Tuple[str, int], Tuple[Frame, ...]],
         moves: Optional[Mapping[Frame, Optional[Frame]]],
     ) -> Tuple[Link, ...]:
-        """Return the links of a graph; the other arguments are those of ``graph_links``."""
+        """Return the links of a graph; see ``graph_links`` for the other arguments."""
         text = None if stacks or outer or moves is not None else identity_of(graph.text)
         learned, known = self._of_texts.get(text, (-1, ())) if text is not None else (-1, ())
         if learned == self._sources.learned:
@@ -57,8 +56,8 @@ def graph_links(
     stacks: Stacks,
     outer: Mapping[Tuple[str, int], Tuple[Frame, ...]],
     sources: Sources,
-    moves: Optional[Mapping[Frame, Optional[Frame]]] = None,
-    equal: Optional[Equal] = None,
+    moves: Optional[Mapping[Frame, Optional[Frame]]],
+    equal: Equal,
 ) -> List[Link]:
     """Return the links of the text of a graph, one for each node (with the comment above it, where there is one).
 
@@ -67,16 +66,15 @@ def graph_links(
     position of a frame in a comment (None: unknown), for a text that is out of a cache. Links that are in ``equal`` are
     not made again: graphs of one function have many in common.
     """
-    equal = {} if equal is None else equal
     if len(equal) > _MOST_SHARED:
         equal.clear()
     found: List[Link] = []
     known: Dict[Tuple[Frame, ...], Tuple[Place, ...]] = {}  # many nodes have one stack
-    comment: Optional[Tuple[Frame, ...]] = None
-    first = 0
+    comment, first = None, 0
     for number, line in enumerate(text.splitlines(), 1):
         code = line.lstrip()
         if code.startswith("#"):
+            # ``# File: model.py:12 in forward, code: h = self.up(x)`` is about the node below it.
             match = _COMMENT.match(line)
             if match is not None:
                 then = _frame(match)
@@ -84,12 +82,14 @@ def graph_links(
                 comment = None if now is None else outer.get((sources.full(now[0]), now[1]), (now,))
                 first = number
             continue
+        # An empty line, or another graph (a subgraph of control flow), ends what the comment is about.
         if not code or (code.startswith(("class", "def")) and _DEFINITION.match(line)):
             comment, first = None, 0
             continue
         node = node_in(line)
         if node is None:
             continue
+        # ``add: "f32[4]" = torch.ops.aten.add.Tensor(x, y)``: a noted stack counts more than the comment.
         frames = stacks.get(node) or comment
         places = known.get(frames, ()) if frames else ()
         if frames and not places:

@@ -5,21 +5,21 @@ PyTorch prints the type of each result, and sets variables to None after their l
 
 from __future__ import annotations
 
+import re
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.analysis.ledger import Ledger, stays_alive
 from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_type
 from depyf.report.model.memory import HeldTensor
 
-_HEAD = re_compile(r" *def forward\(")
-_INPUT = re_compile(r'(\w+): "([^"]*)"')
-_STATEMENT = re_compile(r'(\w+)(?:: "([^"]*)")? = (.*)')
-_ELEMENT = re_compile(r"(\w+)\[(\d+)\]$")
-_OPERATION = re_compile(r"torch\.ops\.(\w+\.\w+)")
-_NAME = re_compile(r"[^\W\d]\w*")
-_COMMENT = re_compile(r"#.*")
+_HEAD = re.compile(r" *def forward\(")
+_INPUT = re.compile(r'(\w+): "([^"]*)"')
+_STATEMENT = re.compile(r'(\w+)(?:: "([^"]*)")? = (.*)')
+_ELEMENT = re.compile(r"(\w+)\[(\d+)\]$")
+_OPERATION = re.compile(r"torch\.ops\.(\w+\.\w+)")
+_NAME = re.compile(r"[^\W\d]\w*")
+_COMMENT = re.compile(r"#.*")
 
 _ATEN = """
     _conj _fw_primal _indices _make_dual _neg_view _nested_get_values _nested_view_from_buffer
@@ -58,7 +58,8 @@ def read_graph(
     if at is None:
         return None
     margin = " " * (len(lines[at]) - len(lines[at].lstrip(" ")) + 4)
-    reader = _Reader(symbols, forward, backward=backward)
+    reader = _GraphReader(symbols, forward, backward=backward)
+    # The head goes on to ``):``, over several lines where there are many inputs.
     while True:
         for name, printed in _INPUT.findall(lines[at]):
             reader.add_input(name, printed, at + 1)
@@ -74,7 +75,7 @@ def read_graph(
     return None
 
 
-class _Reader:
+class _GraphReader:
     """Reads a graph statement by statement. ``elements`` are the types of the parts of several results."""
 
     def __init__(self, symbols: Mapping[str, int], forward: Optional[GraphReading], *, backward: bool) -> None:
@@ -96,6 +97,7 @@ class _Reader:
         self._inputs[name] = held
 
     def read(self, line: str, number: int) -> None:
+        # ``add: "f32[4]" = torch.ops.aten.add.Tensor(x, y);  x = y = None``
         statement, _, releases = line.partition(";  ")
         match = _STATEMENT.match(statement)
         if match is not None:
@@ -120,16 +122,19 @@ class _Reader:
         return GraphReading(self._ledger, self._inputs, {name: storages[name] for name in names if name in storages})
 
     def _assign(self, name: str, printed: str, expression: str, number: int) -> None:
+        # ``getitem: "f32[4]" = max_1[0]`` shares the memory of one result.
         element = _ELEMENT.match(expression) if expression.endswith("]") else None
         if element is not None and element[1] in self._ledger:
             self._ledger.share(name, element[1], int(element[2]))
             return
         operation = _OPERATION.match(expression)
         called = operation[1] if operation is not None else ""
+        # A view, or an operation in place (``aten.add_.Tensor``): the memory of the first tensor.
         if called in VIEWS or (called.endswith("_") and not called.endswith("__")):
             arguments = _NAME.findall(expression.partition("(")[2])
             self._ledger.share(name, next((each for each in arguments if each in self._ledger), ""))
             return
+        # Several results: the sizes of those that are used, as later lines print them.
         types = self.elements.get(name)
         if types is None:
             if printed:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Tuple, TypeVar
 
-from depyf.asynchronous import synchronous
-from depyf.messages import describe
-from depyf.own_bugs import are_let_through
-from depyf.own_package import place_of
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.own_bugs import are_let_through
+from depyf.base.own_package import place_of
 
 T = TypeVar("T")
 

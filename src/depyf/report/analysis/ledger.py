@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Optional, Tuple
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.model.memory import HeldTensor
 
 

@@ -1,21 +1,39 @@
-"""Links for all artifacts of a run, from its lines to the user's, and its kernels."""
+"""Link the lines of all artifacts of a run to the user's lines, and find the kernels and modules in them.
+
+depyf's provenance events (stacks of graph nodes, launches of kernels) are assigned to artifacts first, by names.
+"""
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.quick_dataclass import replace
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard_sources import module_path
 from depyf.report.analysis.anchors import Anchored
-from depyf.report.analysis.facts import TransformedFact
+from depyf.report.analysis.facts import KernelFact, LineOrigins, LineStack, TransformedFact
 from depyf.report.analysis.graph_links import LinkedGraphs, places_of_names, union, whole_stacks
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.kernels import NodePlaces, kernels_of
-from depyf.report.analysis.modules import module_parts
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.module_part import ModulePart
-from depyf.report.model.run import Artifact, Kernel, Link, Place
-from depyf.torch_trace.provenance import CAPTURED
+from depyf.report.model.run import Artifact, Link, ModuleKernel, ModulePart, Place
+from depyf.torch_trace.events import Event
+from depyf.torch_trace.provenance import (
+    CAPTURED,
+    GENERATED_LINES,
+    KERNEL_LAUNCHES,
+    NODE_STACKS,
+    Launch,
+    ModuleChain,
+    Stack,
+    generated_lines,
+    kernel_launches,
+    node_in,
+    node_modules,
+    node_stacks,
+    quoted,
+)
 from depyf.torch_trace.resume_names import resumed
+from depyf.torch_trace.tracebacks import Frame
 
 
 def linked(
@@ -24,15 +42,16 @@ def linked(
     sources: Sources,
     transformed: Mapping[Optional[str], TransformedFact],
     parts: Parts,
-) -> Tuple[List[Artifact], List[Kernel]]:
+) -> Tuple[List[Artifact], List[ModuleKernel]]:
     """Return the artifacts with their links, in order, and the kernels in them. Links that an artifact has are kept."""
     links: Dict[str, Sequence[Link]] = {}
-    kernels: List[Kernel] = []
+    kernels: List[ModuleKernel] = []
     graphs = LinkedGraphs(sources)
     by_compile_id: Dict[Optional[str], List[Artifact]] = {}
     for artifact in artifacts:
         by_compile_id.setdefault(artifact.compile_id, []).append(artifact)
     for ours in by_compile_id.values():
+        # Compilations are independent: a text that can't be read costs the links of its own one.
         what = "which lines of a compilation belong together"
         of_it, its_kernels = parts.part(what, _NONE, _linked, ours, anchored, sources, transformed, graphs)
         links.update(of_it)
@@ -47,7 +66,7 @@ def linked(
     ], kernels
 
 
-_Linked = Tuple[Dict[str, Sequence[Link]], List[Kernel]]
+_Linked = Tuple[Dict[str, Sequence[Link]], List[ModuleKernel]]
 _NONE: _Linked = ({}, [])
 
 
@@ -61,15 +80,17 @@ def _linked(
     """Return the links of the artifacts of one compilation, by artifact, and its kernels."""
     provenance, moves = anchored.provenance, anchored.moves
     links: Dict[str, Sequence[Link]] = {}
-    kernels: List[Kernel] = []
+    kernels: List[ModuleKernel] = []
     graphs = [artifact for artifact in ours if artifact.kind == "graph"]
     known = [provenance[each.id].nodes for each in graphs if each.id in provenance]
+    # A comment of torch names the innermost frame only; the whole stack is known where only one ends with it.
     outer = whole_stacks(iter(known), sources)
     for each in graphs:
         stacks = provenance[each.id].nodes if each.id in provenance else {}
         links[each.id] = each.links or linked_graphs.links_of(each, stacks, outer, moves.get(each.id))
     for each in ours:
         if each.kind == "kernels":
+            # Nodes that the module names have the places that graphs of its side and piece, or of the whole, give them.
             nodes = _nodes_for(each, [graph for graph in graphs if graph.piece in ("", each.piece)], links)
             found, of_lines = kernels_of(each, provenance.get(each.id), nodes, sources)
             links[each.id] = each.links or of_lines
@@ -96,6 +117,7 @@ def _nodes_for(module: Artifact, graphs: Sequence[Artifact], links: Mapping[str,
     all."""
     same_side = [each for each in graphs if each.backward is None or each.backward == module.backward]
     first_to_last = sorted(same_side, key=lambda each: each.order)
+    # One name may stand for different nodes: ``add`` before and after a pass. So there are two orders of search.
     names = [places_of_names(links.get(graph.id, ())) for graph in first_to_last]
     return NodePlaces(lowered=_first_known(reversed(names)), source=_first_known(names))
 
@@ -127,6 +149,7 @@ def _of_transformed(
             places = union([link.places for link in links.get(graph.id, ())])
             captured.setdefault(_graph_name(graph), places)
     for number, line in enumerate((artifact.content or "").splitlines(), 1):
+        # ``__compiled_fn_1(x)``: all lines captured in that graph. ``__resume_at_30_2(x)``: the line where it goes on.
         for name in [*fact.graphs, *fact.resumes]:
             if f"{name}(" in line and not line.lstrip().startswith("#"):
                 resume = fact.resumes.get(name)
@@ -135,6 +158,7 @@ def _of_transformed(
                 into[0].extend(places)
                 into[1].append(name)
     path = fact.function[1]
+    # All other lines: those that the decompiler took over from the user's file.
     for number, user_line in fact.lines.items():
         place = sources.place(path, user_line)
         into = by_line.setdefault(number, ([], []))
@@ -157,3 +181,76 @@ def _resume_place(resume: Tuple[str, str, int], sources: Sources) -> Tuple[Place
     at = (resumed(name) or ("", None))[1] or first_line
     place = sources.place(path, at)
     return () if place is None else (place,)
+
+
+def module_parts(modules: Mapping[str, ModuleChain]) -> Tuple[ModulePart, ...]:
+    """Return the modules of graph nodes, each once, and after the module around it."""
+    numbers: Dict[ModuleChain, int] = {}
+    nodes: List[List[str]] = []
+
+    def number_of(chain: ModuleChain) -> Optional[int]:
+        for length in range(1, len(chain) + 1):
+            if chain[:length] not in numbers:
+                numbers[chain[:length]] = len(numbers)
+                nodes.append([])
+        return numbers[chain] if chain else None
+
+    for node, chain in modules.items():
+        number = number_of(chain)
+        if number is not None:
+            nodes[number].append(node)
+    return tuple(
+        ModulePart(module_path(chain[-1][0]), chain[-1][1], numbers.get(chain[:-1]), tuple(nodes[number]))
+        for chain, number in numbers.items()
+    )
+
+
+Code = Mapping[Frame, str]
+
+
+def with_noted(artifacts: Sequence[Artifact], events: Sequence[Event]) -> Dict[str, LineOrigins]:
+    """Return what the provenance events say about each artifact, by its id."""
+    found: Dict[str, LineOrigins] = {}
+    stacks: Dict[Tuple[Optional[str], str], List[_Noted]] = {}
+    launches: Dict[Optional[str], List[Tuple[List[Launch], Code]]] = {}
+    for event in events:
+        if event.name == NODE_STACKS:
+            stage, nodes = node_stacks(event)
+            stacks.setdefault((event.compile_id, stage), []).append((nodes, quoted(event), node_modules(event)))
+        elif event.name == KERNEL_LAUNCHES:
+            launches.setdefault(event.compile_id, []).append((kernel_launches(event), quoted(event)))
+        elif event.name == GENERATED_LINES:
+            file, lines = generated_lines(event)
+            found[file] = LineOrigins(lines=[LineStack(line, stack) for line, stack in lines])
+    for artifact in artifacts:
+        if artifact.kind == "graph":
+            nodes, code, modules = _best_nodes(artifact, stacks.get((artifact.compile_id, artifact.stage), ()))
+            if nodes or modules:
+                found[artifact.id] = LineOrigins(nodes=nodes, code=code, modules=modules)
+        elif artifact.kind == "kernels":
+            listed, code = _take_launches(artifact, launches.get(artifact.compile_id, []))
+            if listed:
+                facts = [KernelFact(each.name, each.nodes, each.stacks) for each in listed]
+                found[artifact.id] = replace(found.get(artifact.id, LineOrigins()), kernels=facts, code=code)
+    return found
+
+
+_Noted = Tuple[Dict[str, Stack], Code, Mapping[str, ModuleChain]]
+"""Of one graph: stacks of nodes, what their lines say, modules of nodes."""
+
+
+def _best_nodes(artifact: Artifact, candidates: Sequence[_Noted]) -> _Noted:
+    """Return the stacks of the nodes in this graph; with warm caches they may be recorded twice."""
+    if not candidates:
+        return {}, {}, {}
+    printed: Set[str] = {name for name in map(node_in, (artifact.content or "").splitlines()) if name is not None}
+    return max(candidates, key=lambda each: len(printed & set(each[0])) - len(set(each[0]) - printed) / 1000)
+
+
+def _take_launches(artifact: Artifact, candidates: List[Tuple[List[Launch], Code]]) -> Tuple[List[Launch], Code]:
+    """Remove and return the noted launches of this module: those whose kernels are all in its text."""
+    text = artifact.content or ""
+    for number, (launches, _) in enumerate(candidates):
+        if all(each.name.rpartition(".")[2] in text for each in launches):
+            return candidates.pop(number)
+    return [], {}

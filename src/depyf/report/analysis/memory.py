@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.quick_dataclass import replace
+from depyf.base.quick_dataclass import replace
+from depyf.base.stored_text import identity_of
 from depyf.report.analysis.graph_memory import GraphReading, read_graph
 from depyf.report.analysis.ledger import Ledger, by_size
 from depyf.report.analysis.module_memory import read_module
 from depyf.report.model.memory import Memory
 from depyf.report.model.run import Artifact
-from depyf.stored_text import identity_of
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import Stage
 
 _MOST = 10
-"""The number of tensors that are kept of those at the peak."""
+"""Keep at most this many of the tensors alive at the peak."""
 
 _MOST_SAVED = 100
 
@@ -47,7 +47,7 @@ def with_memory(artifacts: Sequence[Artifact], events: Iterable[Event]) -> List[
 
 
 def _identity(artifact: Artifact) -> Tuple[object, ...]:
-    """Return what decides over the memory of an artifact."""
+    """Return the key of an artifact: artifacts with equal keys have equal memory."""
     text = identity_of(artifact.text) or object()  # nothing else is equal to it
     return artifact.kind, artifact.stage, artifact.piece, artifact.backward, text
 
@@ -62,6 +62,7 @@ def _of_compilation(artifacts: Sequence[Artifact], symbols: Mapping[str, int]) -
         backward = each.stage == Stage.BACKWARD.value
         done = read.setdefault((each.piece, backward), [])
         before = read.get((each.piece, False), [])
+        # The n-th backward of a piece belongs to the n-th forward.
         forward = before[len(done)] if backward and len(done) < len(before) else None
         graph = read_graph(each.content or "", symbols, forward and forward[1], backward=backward)
         if graph is not None:
@@ -70,6 +71,7 @@ def _of_compilation(artifacts: Sequence[Artifact], symbols: Mapping[str, int]) -
             if forward is not None:
                 found[forward[0]] = _with_saved(found[forward[0]], forward[1], graph)
     for each in artifacts:
+        # A module does not print the sizes of its inputs: its graph has them, if the side has one graph only.
         graphs = read.get((each.piece, each.backward is True), [])
         if each.kind == "kernels" and len(graphs) == 1:
             module = read_module(each.content or "", graphs[0][1].inputs, symbols, backward=each.backward is True)

@@ -4,9 +4,9 @@ it allocates, reuses and deletes.
 
 from __future__ import annotations
 
+import re
 from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
-from depyf.lazy_pattern import re_compile
 from depyf.report.analysis.ledger import Ledger, stays_alive
 from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_strided
 from depyf.report.model.memory import HeldTensor
@@ -14,19 +14,19 @@ from depyf.report.model.memory import HeldTensor
 _Line = Tuple[int, str]
 """A line with its number."""
 
-_CALL = re_compile(r" *def call\((?:self, )?args\):")
+_CALL = re.compile(r" *def call\((?:self, )?args\):")
 _SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
-_EMPTY = re_compile(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
+_EMPTY = re.compile(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
 """An allocation. PyTorch 2.2 writes ``empty``, without strides, for those that are contiguous."""
-_VIEW = re_compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
-_ELEMENT = re_compile(r"(buf\w*) = (\w+)\[(\d{1,9})\]$")
-_RESULT = re_compile(r"(buf\w*) = [\w.]+\(")
-_DELETE = re_compile(r"del (\w+(?:, \w+)*)$")
-_STATEMENTS = re_compile(r";\s+(?=del )")
-_NAME = re_compile(r"[A-Za-z_]\w*")
-_PARTITION_ARGUMENTS = re_compile(r"partition\d+_args = \[(.*)\]$")
-_PARTITION = re_compile(r"def partition_(\d+)\(args\):")
-_PARTITION_RUNS = re_compile(r"= self\.partitions\[(\d+)\]\(")
+_VIEW = re.compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
+_ELEMENT = re.compile(r"(buf\w*) = (\w+)\[(\d{1,9})\]$")
+_RESULT = re.compile(r"(buf\w*) = [\w.]+\(")
+_DELETE = re.compile(r"del (\w+(?:, \w+)*)$")
+_STATEMENTS = re.compile(r";\s+(?=del )")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PARTITION_ARGUMENTS = re.compile(r"partition\d+_args = \[(.*)\]$")
+_PARTITION = re.compile(r"def partition_(\d+)\(args\):")
+_PARTITION_RUNS = re.compile(r"= self\.partitions\[(\d+)\]\(")
 
 
 def read_module(
@@ -48,6 +48,7 @@ def read_module(
             ledger.note(number)
             return ledger
         partition, arguments = _PARTITION_RUNS.search(code), _PARTITION_ARGUMENTS.match(code)
+        # ``primals_1, primals_2 = args``
         if code.endswith(" = args"):
             for name in code[: -len(" = args")].replace(",", " ").split():
                 known = inputs.get(name)
@@ -56,6 +57,7 @@ def read_module(
                     ledger.add_input(name, None, number, kept=kept)
                 else:
                     ledger.add_input(name, known.bytes, number, kept=kept, view_of=known.name)
+        # ``partition0_args = [buf0, primals_2]``, then ``(buf3,) = self.partitions[0](partition0_args)``
         elif arguments is not None:
             passed, gone = _names(arguments[1]), set()
         elif partition is not None:
@@ -100,6 +102,7 @@ def _read_partition(
     A module for CUDA graphs has its buffers in such functions, in which a buffer has the same name as in the wrapper.
     Of the arguments, the wrapper itself has those that are ``held``, and no longer those that are ``gone``.
     """
+    # ``own``: the names that this function holds alone; all but the returned ones are freed at its end.
     own = set(gone)
     for number, line in lines:
         code = line.partition("  #")[0].strip()
@@ -110,6 +113,7 @@ def _read_partition(
             return True
         if code and not code.startswith(("#", "args.")) and not code.endswith(" = args"):
             for statement in _STATEMENTS.split(code):
+                # A name that the wrapper still holds is not freed by a ``del`` in here.
                 deleted = _DELETE.match(statement)
                 if deleted is None:
                     own.add(statement.partition(" = ")[0])
@@ -126,6 +130,8 @@ def _read(ledger: Ledger, statement: str, symbols: Mapping[str, int], number: in
         for name in delete[1].split(", "):
             ledger.release(name)
         return
+    # ``buf0 = empty_strided_cpu((4, 8), (8, 1), torch.float32)``, ``buf1 = reinterpret_tensor(buf0, ...)`` or
+    # ``buf1 = buf0``, ``buf3 = buf2[0]``
     empty, view, element = _EMPTY.match(statement), _VIEW.match(statement), _ELEMENT.match(statement)
     if empty is not None:
         size: Optional[int]
@@ -141,6 +147,7 @@ def _read(ledger: Ledger, statement: str, symbols: Mapping[str, int], number: in
     if element is not None:
         ledger.share(element[1], element[2], int(element[3]))
         return
+    # ``buf2 = torch.ops.aten.sort.stable(buf1)``: its size is not known.
     result = _RESULT.match(statement)
     if result is not None:
         ledger.allocate(result[1], [(result[1], None)], number)

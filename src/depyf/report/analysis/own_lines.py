@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Sequence, Tuple, Union
 
-from depyf.quick_dataclass import replace
+from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
-from depyf.report.model.run import FailedGuard, Fallback, GraphBreak, Place, Recompile, Run
-from depyf.user_code import innermost
+from depyf.report.model.run import (
+    CudaGraphRerecord,
+    CudaGraphSkip,
+    FailedEntryGuard,
+    Fallback,
+    Function,
+    GraphBreak,
+    Place,
+    Recompile,
+    Run,
+)
+from depyf.torch_trace.user_code import innermost
 
 
 def at_own_lines(run: Run, sources: Sources) -> Run:
@@ -26,9 +35,10 @@ class _AtOwnLines:
         """By compile id, and by frame for those that PyTorch gave up at a limit: it reports no calls of these."""
         self._starts: Dict[Optional[str], Place] = {}
         """The first lines of the functions that are compiled, by compile id."""
+        self._functions: Dict[str, Function] = {}
         for each in run.compilations:
             if each.function is not None:
-                one = run.functions[each.function]
+                one = self._functions[each.compile_id] = run.functions[each.function]
                 self._starts[each.compile_id] = one.source, one.first_line
             if each.callers:
                 self._callers[each.compile_id] = self._callers[_frame_of(each.compile_id)] = each.callers
@@ -54,32 +64,69 @@ class _AtOwnLines:
         return replace(each, place=called[-1], stack=(*called, *each.stack)) if called else each
 
     def _break(self, each: GraphBreak) -> GraphBreak:
-        called = self._led_to(each.compile_id, (*each.stack, each.place))
-        return replace(each, stack=(*called, *each.stack)) if called else each
+        stack = self._with_function(each.compile_id, self._with_callers(each.compile_id, each.stack))
+        called = self._led_to(each.compile_id, (*stack, each.place))
+        stack = (*called, *stack)
+        # Dynamo traces its own Python code for some functions of C (``functools.reduce``, ``obj.__init__``), and names
+        # a line of that code. It is in no file of the program: the call that leads there is the place.
+        return replace(each, place=each.place or (stack[-1] if stack else None), stack=stack)
+
+    def _with_callers(self, compile_id: Optional[str], stack: Tuple[Place, ...]) -> Tuple[Place, ...]:
+        """Return the stack with all calls that led to the compilation.
+
+        From PyTorch 2.9 on a stack begins with them. Callers in transformed code are missing, because their lines are
+        those of a file of the dump.
+        """
+        callers = self._callers.get(compile_id or "", ())
+        first = next((place for place in stack if not self._sources.in_library(place)), None)
+        if not callers or first != callers[0] or all(place in stack for place in callers):
+            return stack
+        # The stack from the compiled function on follows the last caller.
+        known, inside = 0, 0
+        for number, place in enumerate(stack):
+            if place in callers[known:]:
+                known, inside = callers.index(place, known) + 1, number + 1
+            elif not self._sources.in_library(place):
+                break
+        return (*callers, *stack[inside:])
+
+    def _with_function(self, compile_id: Optional[str], stack: Tuple[Place, ...]) -> Tuple[Place, ...]:
+        """Return the stack with the first line of the compiled function, if it is the user's and has no line there.
+
+        PyTorch leaves out a function with the name of the function that Dynamo traces for it: of ``def reduce(x):
+        return functools.reduce(f, x)`` only the callers and Dynamo's own ``reduce`` are in the stack.
+        """
+        function = self._functions.get(compile_id or "")
+        callers = self._callers.get(compile_id or "", ())
+        if function is None or self._sources.is_library(function.source) or (stack and stack[-1:] != callers[-1:]):
+            return stack
+        if any(
+            source == function.source and function.first_line <= line <= function.last_line for source, line in stack
+        ):
+            return stack
+        return (*stack, (function.source, function.first_line))
 
     def _recompile(self, each: Recompile) -> Recompile:
+        # The recompilation is at the line of its first guard.
         failed = tuple(self._failed(each.compile_id, guard) for guard in each.failed)
         place = self._innermost(each.compile_id, *failed[0].stack, failed[0].place)
         return replace(each, failed=failed, place=place)
 
-    def _failed(self, compile_id: str, guard: FailedGuard) -> FailedGuard:
+    def _failed(self, compile_id: str, guard: FailedEntryGuard) -> FailedEntryGuard:
         called = self._led_to(compile_id, (*guard.stack, guard.place)) if guard.place else ()
         return replace(guard, place=called[-1], stack=(*called, *(guard.stack or (guard.place,)))) if called else guard
 
     def _led_to(self, compile_id: Optional[str], places: Sequence[Optional[Place]]) -> Tuple[Place, ...]:
         """Return the calls that led to a compilation, if neither its function nor any of ``places`` is the user's."""
         known = [place for place in (self._starts.get(compile_id), *places) if place is not None]
-        if not known or not all(map(self._is_of_a_library, known)):
+        if not known or not all(map(self._sources.in_library, known)):
             return ()
         return self._callers.get(compile_id or "") or self._callers.get(_frame_of(compile_id or ""), ())
 
     def _innermost(self, compile_id: Optional[str], *places: Optional[Place]) -> Optional[Place]:
         """Return the innermost of the user's lines that lead to the last of ``places``, or else that."""
         known = [place for place in (self._starts.get(compile_id), *places) if place is not None]
-        return innermost((*self._led_to(compile_id, places), *known), self._is_of_a_library)
-
-    def _is_of_a_library(self, place: Place) -> bool:
-        return self._sources.is_library(place[0])
+        return innermost((*self._led_to(compile_id, places), *known), self._sources.in_library)
 
 
 def _frame_of(compile_id: str) -> str:

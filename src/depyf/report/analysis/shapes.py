@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.own_package import is_own, without_launcher
 from depyf.diagnosis.guard_sources import as_written
-from depyf.file_names import is_dumped_code
-from depyf.own_package import is_own, without_launcher
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Link, Place, ShapeEvent, ShapeEventKind
 from depyf.torch_trace.events import Event, resolve_frames
-from depyf.user_code import is_library
+from depyf.torch_trace.file_names import is_dumped_code
+from depyf.torch_trace.user_code import is_library
 
 MOST_OF_ONE = 300
 """The number of events that are kept of one compilation."""
@@ -28,7 +28,7 @@ _KINDS: Mapping[str, ShapeEventKind] = {
 
 
 def shape_events(events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Tuple[ShapeEvent, ...]:
-    """Return the symbols, specialisations and guards on shapes in order, each once; those of the last attempt."""
+    """Return the symbols, specialisations and guards on shapes of the last attempt, in order, each once."""
     last: Dict[Optional[str], int] = {}
     for event in events:
         last[event.compile_id] = max(event.attempt, last.get(event.compile_id, 0))

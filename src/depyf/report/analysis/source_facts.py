@@ -6,13 +6,12 @@ import ast
 import functools
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.bytecode.syntax_trees import children
-from depyf.quick_dataclass import dataclass
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import children, parse
 
 _Function = Tuple[str, int]
-"""The name and the first line (that of decorators) of a function."""
+"""The name and the first line of a function, decorators included."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ def source_facts(text: str) -> SourceFacts:
         for child in children_of(node):
             below = prefix
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                # Code objects start at the first decorator.
                 first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
                 definitions[child.name, first] = (prefix + child.name, child.end_lineno or first)
                 stars[child.name, first] = _stars(child, child.args)
@@ -59,6 +59,7 @@ def source_facts(text: str) -> SourceFacts:
                 below = f"{prefix}<lambda>.<locals>."
             elif isinstance(child, ast.ClassDef):
                 below = f"{prefix}{child.name}."
+            # A simple statement over several lines; blocks are none.
             elif isinstance(child, ast.stmt) and child.end_lineno != child.lineno:
                 if not (hasattr(child, "body") or hasattr(child, "cases")):
                     spans.append((child.lineno, child.end_lineno or child.lineno))

@@ -7,30 +7,30 @@ import io
 import itertools
 import linecache
 import os
+import re
 import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.own_package import is_own, without_launcher
-from depyf.regular_files import open_regular
-from depyf.report.model.run import Place, Source
-from depyf.user_code import is_library
+from depyf.base.asynchronous import synchronous
+from depyf.base.own_package import is_own, without_launcher
+from depyf.base.regular_files import open_regular
+from depyf.report.model.run import Place, SourceFile
+from depyf.torch_trace import file_names
+from depyf.torch_trace.user_code import is_library
 
 ReadText = Callable[[str], Optional[str]]
 
-_COMPILER = re_compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
+_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
 
 
 def read_source(path: str) -> Optional[str]:
-    """Return the text of a source file or a notebook cell; None if there is none."""
+    """Return the text of a source file or a notebook cell; None if it can't be read."""
     lines = linecache.getlines(path)
     return "".join(lines) if lines else None
 
 
 def read_named_source(path: str) -> Optional[str]:
-    """Return the text of a source file that a log or a dump, perhaps an untrusted one, names; None if there is none.
+    """Return the text of a source file that a log or a dump, perhaps an untrusted one, names; None if it can't be read.
     Only regular files called ``*.py`` are read, as the text is shown on a page.
     """
     if not path.endswith(".py") or not os.path.isabs(path) or path.startswith(("//", "\\\\")):
@@ -135,15 +135,19 @@ class Sources:
             self._texts[path] = self._read(path)
         return self._texts[path]
 
-    def table(self) -> Tuple[Source, ...]:
+    def table(self) -> Tuple[SourceFile, ...]:
         """Return all files that have a number, with their texts."""
-        return tuple(Source(path, self.text(path), is_library(path)) for path in self._numbers)
+        return tuple(SourceFile(path, self.text(path), is_library(path)) for path in self._numbers)
 
     def is_library(self, index: int) -> bool:
         """Return whether the file with that number is installed."""
         if index not in self._libraries:
             self._libraries[index] = is_library(next(itertools.islice(self._numbers, index, None)))
         return self._libraries[index]
+
+    def in_library(self, place: Place) -> bool:
+        """Return whether a place is in an installed file."""
+        return self.is_library(place[0])
 
     def _found(self, path: str) -> str:
         if _is_whole(path):

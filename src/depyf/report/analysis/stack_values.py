@@ -1,6 +1,6 @@
 """Name what a resume function begins with as the program writes it.
 
-Where a graph breaks inside of an expression, the resume function gets what was computed of it as ``___stack0``,
+Where a graph breaks inside of an expression, the resume function gets the values computed before as ``___stack0``,
 ``___stack1``, and so on. The transformed code that calls it shows what these are: ``append = tracker.seen.append`` and
 ``return __resume_at_156_3([], [], append, x)``. Attributes of the function's own variables and of the program's globals
 get such a name, and results of calls the name of what was called. Other values have none in the program.
@@ -9,26 +9,26 @@ get such a name, and results of calls the name of what was called. Other values 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from typing import AbstractSet, Dict, Iterator, List, Mapping, Match, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.decompiler.syntax import parse, unparse
 from depyf.diagnosis.guard_sources import STACK_VALUE, as_written
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import replace
-from depyf.report.model.run import Artifact, Compilation, FailedGuard, Recompile
-from depyf.source.printing.unparsing import unparse
+from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Recompile
 
-_PARAMETER = re_compile(r"___stack\d+$")
+_PARAMETER = re.compile(r"___stack\d+$")
 _VALUE = STACK_VALUE.format(r"\d+")
-_ON_STACK = re_compile(rf"\({_VALUE}\)(?=[.\[(])|{_VALUE}")
+_ON_STACK = re.compile(rf"\({_VALUE}\)(?=[.\[(])|{_VALUE}")
 
 
 def with_stack_values(
     recompiles: Tuple[Recompile, ...], compilations: Sequence[Compilation], artifacts: Sequence[Artifact]
 ) -> Tuple[Recompile, ...]:
     """Return the recompilations, with values of the stack in their words named as the program writes them."""
+    # Only functions with a guard that names ``___stack0``; most runs have none, and nothing is parsed.
     about = {each.function for each in recompiles if any(_ON_STACK.search(failed.words) for failed in each.failed)}
     if not about:
         return recompiles
@@ -57,6 +57,8 @@ def _values_of(function: int, codes: Mapping[int, Sequence[Tuple[Compilation, as
     own = codes.get(function, ())
     parameters = [each.arg for each in own[0][1].args.args] if own else []
     found: Dict[str, List[Optional[str]]] = {}
+    # The resume function ``__resume_at_30_2(___stack0, x)`` is called as ``__resume_at_30_2(self.scale, x)``:
+    # the parameter is named as its callers write the argument, if all callers write the same.
     for callers in codes.values():
         for one, code in callers:
             lines = {call.line for call in one.calls if call.function == function}
@@ -65,6 +67,7 @@ def _values_of(function: int, codes: Mapping[int, Sequence[Tuple[Compilation, as
                     if _PARAMETER.match(name):
                         found.setdefault(name, []).append(_as_written(value, code))
     named = {name: texts[0] for name, texts in found.items() if texts[0] is not None and len(set(texts)) == 1}
+    # Two parameters with one name can't be told apart: both keep theirs.
     often = Counter(named.values())
     return {as_written(name): text for name, text in named.items() if often[text] == 1}
 
@@ -85,6 +88,8 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
     own = {each.arg for each in code.args.args}
     bound = {each.id for each in ast.walk(code) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     attributes: List[str] = []
+    # ``tmp = self.block; ... tmp.scale`` is ``self.block.scale``: go through attributes, and through variables that are
+    # assigned once.
     while True:
         if isinstance(value, ast.Attribute):
             attributes.append(value.attr)
@@ -93,6 +98,7 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
             (value,) = assigned.pop(value.id)
         else:
             break
+    # ``item = x.item; __resume_at_9(item())``: the method may have been loaded before.
     if isinstance(value, ast.Call) and not attributes:
         called = value.func.id if isinstance(value.func, ast.Name) else ""
         only = assigned.get(called, ())
@@ -125,7 +131,7 @@ def _renamed(recompile: Recompile, names: Mapping[str, str]) -> Recompile:
     def renamed(text: str) -> str:
         return _ON_STACK.sub(named, text)
 
-    def with_names(failed: FailedGuard) -> FailedGuard:
+    def with_names(failed: FailedEntryGuard) -> FailedEntryGuard:
         return replace(failed, words=renamed(failed.words), checked=renamed(failed.checked))
 
     return replace(recompile, failed=tuple(map(with_names, recompile.failed)), advice=renamed(recompile.advice))

@@ -5,17 +5,16 @@ difference, as they differ in every run.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.answers.happening import counted
-from depyf.lazy_pattern import re_compile
-from depyf.messages import listed
-from depyf.quick_dataclass import dataclass
-from depyf.report.diff.comparison_of_caches import compared_lookups
-from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels
-from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side, aligned, name_of, without_line
+from depyf.answers.watch import counted
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import dataclass
+from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels, compared_lookups
+from depyf.report.diff.matching import NO_FUNCTION, ComparedRun, FunctionKey, aligned, name_of, without_line
 from depyf.report.model.counts import (
     GRAPH_BREAK,
     RAISED,
@@ -43,10 +42,10 @@ _WORSE_WHEN_MORE = {
     "fallbacks to eager": "fallback to eager",
     "graphs": "graph",
 }
-"""The counts of which more are worse, with what one is called."""
+"""The counts for which more is worse, with the name of one."""
 
-_OF_A_BREAK = re_compile(r"(?:Unsupported|UserError): ")
-"""The class of Dynamo's exceptions for graph breaks, with which a dump quotes those of ``fullgraph=True``."""
+_OF_A_BREAK = re.compile(r"(?:Unsupported|UserError): ")
+"""The class of an exception for a graph break: a dump quotes breaks of ``fullgraph=True`` with their class."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared.
 
     ``functions`` are the counts of each of the user's functions by name, None where it was not compiled. ``caches`` say
@@ -98,8 +97,10 @@ class Comparison:
         return [*found, f"nothing is compiled any more: {before} graphs before"] if before and not after else found
 
 
-def compare(before: Side, after: Side) -> Comparison:
-    """Return what changed between two runs; facts that only one of them can have are not compared."""
+def compare(before: ComparedRun, after: ComparedRun) -> RunComparison:
+    """Return the changes between two runs; facts that only one run can have are not compared."""
+    # What only one side can have would be a difference of the readers, not of the runs: a log lacks fallbacks without a
+    # compile id. Then functions are named alike, and their compilations paired by number.
     unlogged = _unlogged(before, after) + _unlogged(after, before)
     before, after = aligned(_as_logged(before, after), _as_logged(after, before))
     matched = _matched(before, after)
@@ -108,7 +109,7 @@ def compare(before: Side, after: Side) -> Comparison:
         *_functions(before, after),
         *(_what_happened(before, after, matched) if comparable else ()),
         *(
-            Change("graph", f"{_title(key, number)}: {_listed([stage for stage, _ in diffs])}", diffs=diffs)
+            Change("graph", f"{_title(key, number)}: {listed([stage for stage, _ in diffs], 4)} changed", diffs=diffs)
             for key, number, one, other in matched
             for diffs in [changed_graphs(before, one, after, other)]
             if diffs
@@ -133,10 +134,10 @@ def compare(before: Side, after: Side) -> Comparison:
     )
     counts, times = _counts(before, after), _times(before, after)
     caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
-    return Comparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
+    return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
 
 
-def _by_root(before: Side, after: Side) -> Dict[str, Tuple[Optional[Counts], Optional[Counts]]]:
+def _by_root(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[Optional[Counts], Optional[Counts]]]:
     """Return the counts of the user's functions in both runs, without functions in which nothing was compiled.
 
     Functions of one name are counted together: lambdas, or files of one name in several folders.
@@ -145,19 +146,20 @@ def _by_root(before: Side, after: Side) -> Dict[str, Tuple[Optional[Counts], Opt
     for at, side in enumerate((before, after)):
         for root, counts in counts_by_function(side.run).items():
             if counts.compilations or counts.fallbacks:
+                # ``both`` is [before, after]; a function that was not compiled on one side keeps None there.
                 both = found.setdefault(name_of(side.function_at(root)), [None, None])
                 both[at] = added(both[at] or Counts(), counts)
     return {name: (one, other) for name, (one, other) in found.items()}
 
 
-def _unlogged(side: Side, other: Side) -> int:
+def _unlogged(side: ComparedRun, other: ComparedRun) -> int:
     """Count the fallbacks of ``side`` that can't be in the log that ``other`` is read from."""
     if side.is_log or not other.is_log:
         return 0
     return sum(each.compile_id is None for each in lost(side.run))
 
 
-def _as_logged(side: Side, other: Side) -> Side:
+def _as_logged(side: ComparedRun, other: ComparedRun) -> ComparedRun:
     """Return ``side`` without the fallbacks that a log can't have. Torch's trace logs what has a compile id. Dynamo
     skips some frames before it makes one (generators)."""
     if side.is_log or not other.is_log:
@@ -166,8 +168,8 @@ def _as_logged(side: Side, other: Side) -> Side:
     return replace(side, run=replace(side.run, fallbacks=logged))
 
 
-def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[Change]:
-    """Return the changes that are in torch's trace, but not in files alone."""
+def _what_happened(before: ComparedRun, after: ComparedRun, matched: Sequence[Pair]) -> List[Change]:
+    """Return the changes in events of torch's trace, which files alone do not have."""
     return [
         *_texts(before, after, "break", "Graph break", _breaks),
         *_recompiles(before, after),
@@ -180,7 +182,7 @@ def _what_happened(before: Side, after: Side, matched: Sequence[Pair]) -> List[C
 Pair = Tuple[FunctionKey, int, Compilation, Compilation]
 
 
-def _matched(before: Side, after: Side) -> List[Pair]:
+def _matched(before: ComparedRun, after: ComparedRun) -> List[Pair]:
     """Return the pairs of compilations of one function with the same number from 0."""
     then, now = _by_function(before), _by_function(after)
     return [
@@ -191,14 +193,14 @@ def _matched(before: Side, after: Side) -> List[Pair]:
     ]
 
 
-def _by_function(side: Side) -> Dict[FunctionKey, List[Compilation]]:
+def _by_function(side: ComparedRun) -> Dict[FunctionKey, List[Compilation]]:
     found: Dict[FunctionKey, List[Compilation]] = {}
     for key, compilations in side.compilations().items():
         found.setdefault(without_line(key), []).extend(compilations)
     return found
 
 
-def _functions(before: Side, after: Side) -> List[Change]:
+def _functions(before: ComparedRun, after: ComparedRun) -> List[Change]:
     """Return functions that are compiled in one run only. Resume functions follow from graph breaks. What a caller's
     graph has instead is compiled as well."""
     then, now = _by_function(before), _by_function(after)
@@ -220,7 +222,7 @@ def _functions(before: Side, after: Side) -> List[Change]:
     ]
 
 
-def _worth_reporting(side: Side, compilations: Sequence[Compilation]) -> bool:
+def _worth_reporting(side: ComparedRun, compilations: Sequence[Compilation]) -> bool:
     return not all(side.is_resume(each.function) for each in compilations)
 
 
@@ -229,7 +231,11 @@ Details = Dict[Tuple[str, str], str]
 
 
 def _texts(
-    before: Side, after: Side, kind: str, what: str, find: Callable[[Side], List[Tuple[Tuple[str, str], str]]]
+    before: ComparedRun,
+    after: ComparedRun,
+    kind: str,
+    what: str,
+    find: Callable[[ComparedRun], List[Tuple[Tuple[str, str], str]]],
 ) -> List[Change]:
     """Return what was added and removed, counted: the same break may be in several compilations."""
     then, now = find(before), find(after)
@@ -240,6 +246,7 @@ def _texts(
         one, other = numbers_then[key], numbers_now[key]
         if one == other:
             continue
+        # ``new``, ``gone``, or how often on both sides
         state = "new" if not one else "gone" if not other else f"{one} before, {other} now"
         where = f" in {key[0]}" if key[0] else ""
         changes.append(
@@ -248,14 +255,14 @@ def _texts(
     return changes
 
 
-def _breaks(side: Side) -> List[Tuple[Tuple[str, str], str]]:
+def _breaks(side: ComparedRun) -> List[Tuple[Tuple[str, str], str]]:
     return [
         ((side.root_of_id(each.compile_id)[0], title_line(each.reason)), side.place(each.place))
         for each in distinct_breaks(side.run.breaks)
     ]
 
 
-def _fallbacks(side: Side, which: Sequence[Fallback]) -> List[Tuple[Tuple[str, str], str]]:
+def _fallbacks(side: ComparedRun, which: Sequence[Fallback]) -> List[Tuple[Tuple[str, str], str]]:
     """Return the fallbacks without the facts that a dump has and a log lacks (whether it was raised, the limit's
     value)."""
     found = []
@@ -263,12 +270,13 @@ def _fallbacks(side: Side, which: Sequence[Fallback]) -> List[Tuple[Tuple[str, s
         cause = each.cause.partition(",")[0]
         is_break, text = _OF_A_BREAK.match(each.reason), _OF_A_BREAK.sub("", each.reason)
         cause = GRAPH_BREAK if is_break and each.cause != RAISED else cause
+        # The text of a limit has its value, which a log lacks: only the cause is compared.
         reason = "" if "limit" in cause else f": {title_line(text).rpartition('Error: ')[2]}"
         found.append(((side.root_of(each.function)[0], f"{cause}{reason}"), side.place(each.place)))
     return found
 
 
-def _recompiles(before: Side, after: Side) -> List[Change]:
+def _recompiles(before: ComparedRun, after: ComparedRun) -> List[Change]:
     """Return functions that are compiled more often or less often than before, with the guards that failed. Resume
     functions count as the function that they continue: a removed graph break removes their recompilations."""
     then, now = _reasons(before), _reasons(after)
@@ -287,7 +295,7 @@ def _recompiles(before: Side, after: Side) -> List[Change]:
     return changes
 
 
-def _reasons(side: Side) -> Dict[FunctionKey, List[str]]:
+def _reasons(side: ComparedRun) -> Dict[FunctionKey, List[str]]:
     found: Dict[FunctionKey, List[str]] = {}
     for each in side.run.recompiles:
         words = next((failed.words or failed.text for failed in each.failed), "")
@@ -307,10 +315,10 @@ def _failures(matched: Sequence[Pair]) -> List[Change]:
     ]
 
 
-def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
-    """Return the counts of both, without those that one of them lacks."""
+def _counts(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[int, int]]:
+    """Return (before, after) for each count that both runs have."""
 
-    def of(side: Side) -> Dict[str, int]:
+    def of(side: ComparedRun) -> Dict[str, int]:
         counts = counts_of(side.run)
         found = {"compilations": counts.compilations, "graphs": counts.graphs}
         if before.has_events and after.has_events:
@@ -324,7 +332,7 @@ def _counts(before: Side, after: Side) -> Dict[str, Tuple[int, int]]:
     return {name: (one[name], other[name]) for name in one}
 
 
-def _times(before: Side, after: Side) -> Dict[str, Tuple[float, float]]:
+def _times(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[float, float]]:
     if not (before.has_events and after.has_events):
         return {}
     one, other = dict(phase_totals(before.run)), dict(phase_totals(after.run))
@@ -335,7 +343,3 @@ def _times(before: Side, after: Side) -> Dict[str, Tuple[float, float]]:
 
 def _title(key: FunctionKey, number: int) -> str:
     return name_of(key) + (f", compilation {number + 1}" if number else "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"{listed(names, 4)} changed"

@@ -7,23 +7,22 @@ from __future__ import annotations
 import re
 from typing import List, Match
 
-from depyf.lazy_pattern import re_compile
-
-_COMMENT = re_compile(r"[ \t]*#.*")
-_ANNOTATION = re_compile(r': "[^"]*"')
-_COMPILED_NAME = re_compile(r"__compiled_fn_\d+\w*")
-_CLASS = re_compile(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
-_FORWARD = re_compile(r"^(\s*)def forward\((.*)\):$")
-_BOXED = re_compile(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
-_OF_BOXES = re_compile(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
-_PARAMETER = re_compile(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
-_TRAILING_COMMA = re_compile(r"(\(\w+)?,\s*([)\]}])")
+_COMMENT = re.compile(r"[ \t]*#.*")
+_ANNOTATION = re.compile(r': "[^"]*"')
+_COMPILED_NAME = re.compile(r"__compiled_fn_\d+\w*")
+_CLASS = re.compile(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
+_FORWARD = re.compile(r"^(\s*)def forward\((.*)\):$")
+_BOXED = re.compile(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
+_OF_BOXES = re.compile(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
+_PARAMETER = re.compile(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
+_TRAILING_COMMA = re.compile(r"(\(\w+)?,\s*([)\]}])")
 
 
 def plain_graph(text: str) -> str:
     """Return the code of a graph: without comments (lines of the user, what runs), imports and names that Dynamo
     numbers; statements that torch breaks over lines on one, and parameters a line each, boxed ones too.
     """
+    # ``class <lambda>(torch.nn.Module):`` and ``class GraphModule(...):`` may be one graph; imports are above it.
     start = _CLASS.search(text)
     body = "class GraphModule(" + text[start.end() :] if start else text
     body = _COMPILED_NAME.sub("__compiled_fn", _COMMENT.sub("", body))
@@ -44,6 +43,7 @@ def _joined(lines: List[str]) -> List[str]:
             found[-1] += (" " if found[-1][-1:] not in "([{" and line.strip()[:1] not in ")]}" else "") + line.strip()
         else:
             found.append(line)
+        # Brackets in annotations (``x: "f32[4]"``) do not open a statement.
         code = _ANNOTATION.sub("", line)
         depth += sum(code.count(each) for each in "([{") - sum(code.count(each) for each in ")]}")
     return [_TRAILING_COMMA.sub(_closed, line) for line in found]
@@ -60,6 +60,7 @@ def _with_parameters(lines: List[str]) -> List[str]:
     head = -1
     for line in lines:
         forward, boxed = _FORWARD.match(line), _BOXED.match(line)
+        # ``def forward(self, x: "f32[4]", y):``, each parameter then on a line of its own
         if forward is not None:
             indent = forward.group(1)
             names = [each.strip() for each in _PARAMETER.findall(forward.group(2))]
@@ -67,6 +68,7 @@ def _with_parameters(lines: List[str]) -> List[str]:
             found += [f"{indent}    {name}," for name in names if name != "args_list"]
             head = len(found)
             found.append(f"{indent}):")
+        # ``x: "f32[4]" = next(args_iter)``: a boxed input, which becomes a parameter of the head
         elif boxed is not None and head >= 0:
             found.insert(head, f"{indent}    {boxed.group(1)},")
             head += 1

@@ -6,12 +6,12 @@ Compile ids and paths differ between runs of one program; these do not.
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import field, replace
 from difflib import SequenceMatcher
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.analysis.functions import beside
 from depyf.report.analysis.source_facts import source_facts
 from depyf.report.diff.graph_text import plain_graph
@@ -26,11 +26,11 @@ FunctionKey = Tuple[str, str]
 
 NO_FUNCTION: FunctionKey = ("", "")
 
-_RESUMED_AT = re_compile(r"_at_\d+")
+_RESUMED_AT = re.compile(r"_at_\d+")
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedRun:
     """One of the runs that are compared: its name for a reader (``rank 1``), the run, and how to read its artifacts."""
 
     name: str
@@ -72,7 +72,7 @@ class Side:
         return self.function_at(self.run.root(index) if valid and index is not None else index)
 
     def root_of_id(self, compile_id: Optional[str]) -> FunctionKey:
-        """Return the user's function whose compilation, or that of a resume function of it, has this id."""
+        """Return the user's function that this compilation compiles, or continues."""
         index = next((c.function for c in self.run.compilations if c.compile_id == compile_id), None)
         return self.root_of(index)
 
@@ -108,6 +108,7 @@ class Side:
 
     def in_a_graph(self, key: FunctionKey) -> bool:
         """Return whether lines of a function are in any graph: then it is compiled, on its own or in a caller."""
+        # The lines of the function, by its qualified name in the sources of the run.
         spans = [
             (at, first, last)
             for at, source in enumerate(self.run.sources)
@@ -133,20 +134,23 @@ def name_of(key: FunctionKey) -> str:
     return f"{name} ({file})" if file else name or "an unknown function"
 
 
-def aligned(before: Side, after: Side) -> Tuple[Side, Side]:
-    """Return both sides with the same qualified names for the same functions. Python has the qualified name of code
-    that runs. A log of torch's trace has none, and it can't be looked up if the source is missing or was given to
-    ``exec``: then the function of the other side with its name and file is meant."""
+def aligned(before: ComparedRun, after: ComparedRun) -> Tuple[ComparedRun, ComparedRun]:
+    """Return both runs with equal qualified names for equal functions.
+
+    Python knows the qualified name of code that runs. A log of torch's trace has none, and the source may be missing or
+    was given to ``exec``: then the function of the other run with the same name and file is taken.
+    """
     before, after = _renamed(before, after), _renamed(after, before)
     return replace(before, moved=_moved(before, after)), after
 
 
-def _moved(before: Side, after: Side) -> Dict[int, str]:
-    """Return the functions that are in another file now, by index: those that nothing but one function there matches.
+def _moved(before: ComparedRun, after: ComparedRun) -> Dict[int, str]:
+    """Return the new file of each function that is in another file now, by index of the function.
 
-    A file that was renamed, or a function that was moved, is still the same function.
+    A function matches if it is the only one of its qualified name without a counterpart, on both sides.
     """
     then, now = _by_qualified_name(before), _by_qualified_name(after)
+    # Functions without a counterpart: in a file that was renamed, or moved to another one.
     there = {key for keys in now.values() for _, key in keys}
     here = {key for keys in then.values() for _, key in keys}
     found: Dict[int, str] = {}
@@ -159,12 +163,12 @@ def _moved(before: Side, after: Side) -> Dict[int, str]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether two texts may be of one function that was edited: half of the lines are the same, or one of them
-    is not known."""
+    """Return whether two texts may be one function before and after an edit: half of the lines are equal, or a
+    text is not known."""
     return not one or not other or SequenceMatcher(None, one, other, autojunk=False).ratio() >= 0.5
 
 
-def _by_qualified_name(side: Side) -> Dict[str, List[Tuple[int, FunctionKey]]]:
+def _by_qualified_name(side: ComparedRun) -> Dict[str, List[Tuple[int, FunctionKey]]]:
     """Return the user's functions by qualified name, each file once."""
     found: Dict[str, Dict[FunctionKey, int]] = {}
     for index, each in enumerate(side.run.functions):
@@ -174,8 +178,9 @@ def _by_qualified_name(side: Side) -> Dict[str, List[Tuple[int, FunctionKey]]]:
     return {name: [(index, key) for key, index in keys.items()] for name, keys in found.items()}
 
 
-def _renamed(side: Side, other: Side) -> Side:
+def _renamed(side: ComparedRun, other: ComparedRun) -> ComparedRun:
     found: Dict[int, str] = {}
+    # A log names ``forward`` where a dump names ``Model.forward``: only names without a class are completed.
     there = [index for index, each in enumerate(other.run.functions) if each.resumes is None]
     known = {other.function_at(index) for index in there}
     for index, each in enumerate(side.run.functions):
@@ -186,6 +191,7 @@ def _renamed(side: Side, other: Side) -> Side:
                 for one in (other.run.functions[number] for number in there)
                 if one.name == each.name and other.file_name(one.source) == file
             ]
+            # Of several functions of that name in the file the one that starts on the same line.
             names = {one.qualified_name for one in alike if one.first_line == each.first_line}
             names = names or {one.qualified_name for one in alike}
             if len(names) == 1:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Sequence, Tuple
 
-from depyf import messages
-from depyf.lazy_pattern import re_compile
+from depyf.base import messages
 from depyf.report.diff.rank_summary import RankSummary
 from depyf.report.model.headline import in_seconds
 
@@ -18,17 +18,17 @@ MOST_NAMED = 8
 WORTH_SECONDS, SLOW = 1.0, 1.5
 """A difference of compile times that is worth mentioning, in seconds and as a factor; both must be reached."""
 
-_RANK = re_compile(r"rank (\d+)")
+_RANK = re.compile(r"rank (\d+)")
 
 
 def ranks_in_numbers(ranks: Sequence[RankSummary]) -> Difference:
-    """Return how many ranks compiled the same, with a line for each group of them, as the head of the differences."""
+    """Return the head of the differences: how many ranks compiled the same, with a line for each group of ranks."""
     groups: Dict[Tuple[object, ...], List[RankSummary]] = {}
     for rank in ranks:
         groups.setdefault(rank.compiled(), []).append(rank)
     by_size = sorted(groups.values(), key=len, reverse=True)
     others = len(ranks) - len(by_size[0])
-    same = "compiled the same" if not others else f"of which {others:,} compiled something else than most"
+    same = "compiled the same" if not others else f"{others:,} compiled something else than most"
     texts = {
         listed([rank.name for rank in group]): f"{group[0].headline}\n{seconds_in_words(group)}"
         for group in by_size[:MOST_NAMED]
@@ -51,6 +51,7 @@ def odd_ranks(ranks: Sequence[RankSummary]) -> List[int]:
         sizes[key] = sizes.get(key, 0) + 1
     by_size = [first[key] for key in sorted(sizes, key=lambda each: -sizes[each])]
     slow = slow_ranks(ranks)
+    # The first rank, one of the largest group, the two slowest, one of each other group, and more of the slow ones.
     kept = [0, *by_size[:1], *slow[:2], *by_size[1:], *slow[2:]] if ranks else []
     return sorted(list(dict.fromkeys(kept))[:MOST_NAMED])
 
@@ -63,17 +64,14 @@ def listed(names: Sequence[str]) -> str:
         return messages.listed(names, MOST_NAMED)
     parts: List[List[int]] = []
     for number in numbers:
+        # ``0 1 2 5`` becomes ``[[0, 2], [5]]``.
         if parts and number == parts[-1][-1] + 1:
             parts[-1][1:] = [number]
         else:
             parts.append([number])
     words = [" to ".join(map(str, part)) for part in parts[:MOST_NAMED]]
-    end = f" and {sum(_length(part) for part in parts[MOST_NAMED:]):,} more" if len(parts) > MOST_NAMED else ""
+    end = f" and {sum(part[-1] - part[0] + 1 for part in parts[MOST_NAMED:]):,} more" if len(parts) > MOST_NAMED else ""
     return f"ranks {', '.join(words)}{end} ({len(names):,} ranks)"
-
-
-def _length(part: Sequence[int]) -> int:
-    return part[-1] - part[0] + 1
 
 
 def slow_ranks(ranks: Sequence[RankSummary]) -> List[int]:

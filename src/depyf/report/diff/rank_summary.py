@@ -11,16 +11,16 @@ import json
 from dataclasses import field
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.messages import cut
-from depyf.quick_dataclass import dataclass, replace
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import cut
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.report.diff.graph_text import without_types
-from depyf.report.diff.matching import NO_FUNCTION, FunctionKey, Side
+from depyf.report.diff.matching import NO_FUNCTION, ComparedRun, FunctionKey
 from depyf.report.model.counts import counts_of
 from depyf.report.model.headline import headline
 from depyf.report.model.manifest import ManifestError, from_data, json_text
 from depyf.report.model.phases import phase_totals
-from depyf.report.model.run import Compilation, Function, Place, Recompile, Run, Source
+from depyf.report.model.run import Compilation, Function, Recompile, Run, SourceFile, Status
 from depyf.torch_trace.breaks import title_line
 
 SUMMARY_SCHEMA = 1
@@ -88,7 +88,7 @@ class FallbackSummary:
 
 @dataclass(frozen=True)
 class RankSummary:
-    """All of it. ``functions`` are in the order in which they were first compiled; ``phases`` are the longest, in
+    """The whole summary. ``functions`` are in the order of their first compilations; ``phases`` are the longest, in
     seconds. ``name`` is what a reader calls the rank, and is not stored.
     """
 
@@ -118,7 +118,7 @@ class RankSummary:
         )
 
 
-def summary_of(side: Side) -> RankSummary:
+def summary_of(side: ComparedRun) -> RankSummary:
     """Reduce a run to what is compared between ranks."""
     run = side.run
     reasons = {each.compile_id: each for each in run.recompiles}
@@ -144,21 +144,17 @@ def summary_of(side: Side) -> RankSummary:
     )
 
 
-def _path_and_line(run: Run, place: Optional[Place]) -> Tuple[str, int]:
-    return ("", 0) if place is None else (run.sources[place[0]].path, place[1])
-
-
-def _breaks(side: Side) -> Tuple[BreakSummary, ...]:
+def _breaks(side: ComparedRun) -> Tuple[BreakSummary, ...]:
     found: Dict[Tuple[str, int, str], int] = {}
     for each in side.run.breaks:
-        path, line = _path_and_line(side.run, each.place)
+        path, line = ("", 0) if each.place is None else (side.run.sources[each.place[0]].path, each.place[1])
         key = (path, line, cut(title_line(each.reason), _LONGEST))
         found[key] = found.get(key, 0) + 1
     return tuple(BreakSummary(*key, count) for key, count in found.items())
 
 
 def _function(
-    side: Side, key: FunctionKey, compilations: List[Compilation], reasons: Mapping[str, Recompile]
+    side: ComparedRun, key: FunctionKey, compilations: List[Compilation], reasons: Mapping[str, Recompile]
 ) -> FunctionSummary:
     index = next(each.function for each in compilations if each.function is not None)
     function = side.run.functions[index]
@@ -232,8 +228,11 @@ def _number(value: object) -> float:
 ONLY_A_SUMMARY = "only the summary of this rank was read: its graphs, code and guards are in its own dump"
 
 
+_NOT_COMPILED: Mapping[str, Status] = {"failed": "failed", "limit": "limit"}
+
+
 def run_of_summary(summary: RankSummary) -> Run:
-    """Return what a page can show of a rank of which there is only the summary: its functions and compilations."""
+    """Return the run of a rank from its summary alone, for a page: functions and compilations."""
     sources: Dict[str, int] = {}
     for each in summary.functions:
         sources.setdefault(each.path or each.file, len(sources))
@@ -242,7 +241,7 @@ def run_of_summary(summary: RankSummary) -> Run:
         for each in summary.functions
     )
     compilations = tuple(
-        Compilation(one.compile_id, index, "failed" if one.status == "failed" else "compiled")
+        Compilation(one.compile_id, index, _NOT_COMPILED.get(one.status, "compiled"))
         for index, each in enumerate(summary.functions)
         for one in each.compilations
     )
@@ -251,7 +250,7 @@ def run_of_summary(summary: RankSummary) -> Run:
         depyf=summary.depyf,
         torch=summary.torch,
         rank=summary.rank,
-        sources=tuple(Source(path) for path in sources),
+        sources=tuple(SourceFile(path) for path in sources),
         functions=functions,
         compilations=compilations,
         notes=(ONLY_A_SUMMARY,),

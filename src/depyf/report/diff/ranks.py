@@ -20,7 +20,7 @@ from depyf.report.diff.rank_groups import (
     seconds_in_words,
     slow_ranks,
 )
-from depyf.report.diff.rank_summary import CompilationSummary, FallbackSummary, FunctionSummary, RankSummary
+from depyf.report.diff.rank_summary import CompilationSummary, FunctionSummary, RankSummary
 from depyf.report.diff.unified import changed_lines
 from depyf.report.model.counts import RAISED
 from depyf.report.model.headline import in_seconds
@@ -53,6 +53,7 @@ class _Ranks:
 
     def differences(self) -> List[Difference]:
         found: List[Difference] = []
+        # Causes come before what follows from them: a break before other graphs, a recompilation before other times.
         for find in (
             self._breaks,
             self._compiled,
@@ -114,7 +115,7 @@ class _Ranks:
                 f"Graph break {self._where(numbers)}{_location(path, line)}",
                 f"{title.rstrip('.')}. What follows is compiled as functions of its own there, "
                 "so that the graphs differ.",
-                [_times_text(number) for number in numbers],
+                [{0: "no", 1: "yes"}.get(number, f"{number} times") for number in numbers],
                 path,
                 line,
             )
@@ -131,14 +132,16 @@ class _Ranks:
         for key in self._functions:
             present = self._present(key)
             some = [each for each in present if each is not None]
+            # On all ranks, or a resume function: the graph break that it follows from is listed.
             if len(some) == len(present) or any(each.is_resume for each in some):
                 continue
+            ids = [[f"{one.compile_id} {one.status}" for one in each.compilations] if each else [] for each in present]
             found.append(
                 self._difference(
                     f"{key[0]} was compiled {self._where(present)}",
                     "The others compiled it as a part of what calls it, did not call it, ran it as plain Python, or "
                     "had compiled it before.",
-                    [_ids(each) for each in present],
+                    ["\n".join(each) or "not compiled" for each in ids],
                     some[0].path,
                     some[0].line,
                 )
@@ -153,6 +156,7 @@ class _Ranks:
             numbers = [len(each.compilations) for each in present]
             if len(present) < len(self._ranks) or len(set(numbers)) == 1:
                 continue
+            # The ranks that compiled it more often than the others.
             more = [number > min(numbers) for number in numbers]
             found.append(
                 self._difference(
@@ -180,8 +184,10 @@ class _Ranks:
             if len(present) < len(self._ranks):
                 continue
             for number, same in enumerate(zip(*(each.compilations for each in present))):
+                # A graph that is not known says nothing; equal graphs are no difference.
                 if not all(each.graph for each in same) or len({each.graph for each in same}) < 2:
                     continue
+                # Equal operations, and other texts: shapes or types differ, which recompiles but does not hang.
                 others = len({each.operations for each in same}) > 1
                 what = "another graph" if others else "the same operations on other shapes or types"
                 found.append(
@@ -222,7 +228,7 @@ class _Ranks:
         for number, rank in enumerate(self._ranks):
             for each in rank.fallbacks:
                 key = ((each.name, each.file), each.cause)
-                found.setdefault(key, [""] * len(self._ranks))[number] = _reason(each)
+                found.setdefault(key, [""] * len(self._ranks))[number] = each.reason or each.cause
         return [
             self._difference(
                 f"{key[0] or 'A frame'} {'fails to compile' if cause == RAISED else 'runs as plain Python'} "
@@ -236,6 +242,7 @@ class _Ranks:
 
     def _order(self) -> List[Difference]:
         """Return functions that all ranks compile, in another order: compared by what each compiles first."""
+        # Only functions of all ranks: the others are listed by ``_compiled``.
         common = set(self._functions).intersection(*self._by_function)
         orders = [[key for key in found if key in common] for found in self._by_function]
         if all(order == orders[0] for order in orders):
@@ -254,6 +261,7 @@ class _Ranks:
         if self._few:
             if most - least < WORTH_SECONDS or most < SLOW * least:
                 return []
+            # Few ranks: the slowest against the fastest. Many: ranks that are slower than most, with their phases.
             names = [self._ranks[seconds.index(each)].name for each in (most, least)]
             title = f"Compiling took {most - least:.1f} s longer on {names[0]} than on {names[1]}"
             texts = [in_seconds(each) for each in seconds]
@@ -264,7 +272,8 @@ class _Ranks:
         others = [rank for at, rank in enumerate(self._ranks) if at not in set(slow)]
         texts = [seconds_in_words(others)] * len(seconds)
         for at in slow[: MOST_NAMED - 1]:
-            texts[at] = f"compile time {in_seconds(seconds[at])}\n{_phases(self._ranks[at])}"
+            phases = [f"{name}  {in_seconds(each)}" for name, each in self._ranks[at].phases.items()]
+            texts[at] = "\n".join([f"compile time {in_seconds(seconds[at])}", *phases])
         for at in slow[MOST_NAMED - 1 :]:
             texts[at] = seconds_in_words([self._ranks[each] for each in slow[MOST_NAMED - 1 :]])
         return [
@@ -283,10 +292,6 @@ def _location(path: str, line: int) -> str:
     return f" ({name}:{line})" if name and line else ""
 
 
-def _times_text(number: int) -> str:
-    return {0: "no", 1: "yes"}.get(number, f"{number} times")
-
-
 def _usual(same: Sequence[CompilationSummary]) -> str:
     """Return the graph that most ranks have; of several the first."""
     return Counter(each.graph for each in same).most_common(1)[0][0]
@@ -297,21 +302,8 @@ def _unusual(same: Sequence[CompilationSummary]) -> List[bool]:
     return [each.graph != usual for each in same]
 
 
-def _reason(fallback: FallbackSummary) -> str:
-    return fallback.reason or fallback.cause
-
-
-def _ids(function: Optional[FunctionSummary]) -> str:
-    compilations = () if function is None else function.compilations
-    return "\n".join(f"{each.compile_id} {each.status}" for each in compilations) or "not compiled"
-
-
 def _reasons(function: FunctionSummary) -> str:
     """Return the compilations as text, each with the guards that failed before it."""
     return "\n".join(
         f"{each.compile_id}" + (f": {each.reasons}" if each.reasons else "") for each in function.compilations
     )
-
-
-def _phases(rank: RankSummary) -> str:
-    return "\n".join(f"{name}  {in_seconds(seconds)}" for name, seconds in rank.phases.items())

@@ -1,11 +1,11 @@
-"""What PyTorch's caches answered when they were asked for a compiled graph."""
+"""Look-ups of compiled graphs in PyTorch's caches: hit or miss, and why."""
 
 from __future__ import annotations
 
 from typing import Optional, Sequence, Tuple
 
-from depyf.messages import listed
-from depyf.quick_dataclass import dataclass
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class ChangedPart:
 class CacheLookup:
     """One look-up in ``cache`` (``fx_graph`` or ``aotautograd``).
 
-    ``state`` is ``hit``, ``miss``, ``bypass`` or ``disabled``; ``reason`` why it is no hit, as far as that is known.
-    ``parts`` are what the key is made of, as ``hash name: value``; ``settings`` is an index into
-    ``Run.cache_settings``, which has the rest of them. ``changed`` are the parts that differ from those at the same
-    look-up of an earlier run.
+    ``state`` is ``hit``, ``miss``, ``bypass`` or ``disabled``; ``reason`` says why it is no hit, where known. ``parts``
+    are the parts of the cache key, as ``hash name: value``; the parts that are settings are the entry with index
+    ``settings`` in ``Run.cache_settings``. ``changed`` are the parts with another value than at the same look-up of an
+    earlier run.
     """
 
     compile_id: Optional[str]

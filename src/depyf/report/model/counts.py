@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any, Dict, Iterable, List, Optional, Sequence
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.model.run import Compilation, Fallback, GraphBreak, Run
 
 SKIPPED = "skipped"
@@ -18,7 +18,7 @@ SUPPRESSED = "error while compiling, suppressed"
 """The causes of the other fallbacks."""
 
 RAISED = "error while compiling, raised into the program"
-"""The cause of what is no fallback: the call did not run at all, and the program got the error."""
+"""The cause of an error that is no fallback: the call did not run, and the program got the error."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,11 @@ def counts_of(run: Run) -> Counts:
 
 
 def status_in_words(one: Compilation) -> str:
-    """Return what the status of a compilation is called; the page has the same words."""
-    return "no graph" if one.status == "empty" else one.status
+    """Name the status of a compilation, as the page does."""
+    return _STATUS_WORDS.get(one.status, one.status)
+
+
+_STATUS_WORDS = {"empty": "no graph", "limit": "limit reached"}  # model.js has the same
 
 
 def _total(seconds: Iterable[Optional[float]]) -> float:
@@ -93,7 +96,7 @@ def added(one: Counts, other: Counts) -> Counts:
 
 
 def counts_by_function(run: Run) -> Dict[int, Counts]:
-    """Count what belongs to each function of the user's, by its index, with what belongs to its resume functions."""
+    """Return the counts of each of the user's functions with its resume functions, by index of the function."""
     return {root: counts_of(part) for root, part in parts_by_function(run).items()}
 
 
@@ -102,9 +105,9 @@ _BY_FUNCTION = ("compilations", "recompiles", "fallbacks")
 
 
 def parts_by_function(run: Run) -> Dict[int, Run]:
-    """Return what belongs to each function of the user's with its resume functions, by its index, each as a run.
+    """Split a run by the user's functions, each with its resume functions: runs, by index of the function.
 
-    The tables that indices are into, and what belongs to no compilation, are those of the whole run.
+    Tables that are referred to by index, and parts without a compilation, are kept whole in every run.
     """
     roots = {index: run.root(index) for index in range(len(run.functions))}
     root_of_id = {e.compile_id: roots[e.function] for e in run.compilations if e.function is not None}
@@ -124,9 +127,16 @@ def parts_by_function(run: Run) -> Dict[int, Run]:
 
 
 def lost(run: Run) -> List[Fallback]:
-    """Return the fallbacks, without frames that Dynamo skips as there is nothing to compile, and without errors that
+    """Return the fallbacks to eager. Frames in which Dynamo finds nothing to compile are not counted, nor errors that
     the program got: their calls did not run."""
     return [each for each in run.fallbacks if each.cause not in (SKIPPED, RAISED)]
+
+
+def plain_calls(limit: Fallback) -> str:
+    """Return how many calls ran as plain Python after a recompile limit, in words; empty if that is not known."""
+    if limit.calls is None:
+        return ""
+    return f"{limit.calls} call{'' if limit.calls == 1 else 's'} ran as plain Python"
 
 
 def raised(run: Run) -> List[Fallback]:

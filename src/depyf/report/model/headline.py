@@ -14,12 +14,12 @@ EXPORTED = "exported_program"
 """The stage of the program that torch.export made, in torch's trace."""
 
 ORDER_OF_FINDINGS = (
-    "What your code leads to comes first, then libraries: by the compile time that it cost, then by how often it "
-    "happened. Facts about the machine come last."
+    "Findings that your own lines lead to come first, then findings of libraries. Both are sorted by the compile time "
+    "that they cost, then by how often they happened. Facts about the machine come last."
 )
 
 _NAMED = 3
-_NOT_SEEN = "some of it before the session began, so that its graph breaks are not known"
+_NOT_SEEN = "some of it before the session began: graph breaks from then are not known"
 
 
 def headline(run: Run) -> str:
@@ -42,10 +42,11 @@ def headline(run: Run) -> str:
         (len(raised(run)), "error while compiling", "errors while compiling"),
     )
     found = [many(*each) for each in numbers if each[0]]
+    # Times only where one kind of phase takes most of them.
     words, seconds, _ = slowest_part(run)
     if words:
         share = seconds / counts.seconds if counts.seconds else math.inf
-        # More than all of it: several processes compile at the same time, or the time of the compilations is not known.
+        # More than 100 %: several processes compile at the same time, or the time of the compilations is not known.
         found.append(f"{f'{100 * share:.0f} %' if share <= 1 else 'most'} of the compile time in {words}")
     if not any(each[0] for each in numbers):
         earlier = any(each.earlier for each in run.compilations)
@@ -68,8 +69,8 @@ def _without_compilations(run: Run) -> str:
 
 
 def _why_no_graph(run: Run) -> List[str]:
-    """Return the functions that Dynamo saw, each with its result: the user's before those of libraries, and what Dynamo
-    began to compile before what it skipped."""
+    """Return the functions that Dynamo saw, each with its result: the user's functions before functions of libraries,
+    frames that Dynamo began to compile before skipped frames."""
     skipped = [each for each in run.fallbacks if each.cause == SKIPPED]
     begun = (*raised(run), *lost(run), *(each for each in skipped if each.compile_id is not None))
     seen = [(each.function, _came_to(each)) for each in begun]
@@ -108,7 +109,7 @@ def in_seconds(seconds: float) -> str:
 
 
 def cost_of(finding: Finding) -> str:
-    """Return what stands after the place of a finding: its compile time, empty where it has none."""
+    """Return the compile time of a finding, as text for after its location; empty if it has none."""
     return f", {in_seconds(finding.seconds)}" if finding.seconds else ""
 
 

@@ -1,4 +1,4 @@
-"""``manifest.json``: the model as JSON, and back."""
+"""``manifest.json``: the model as JSON, and back. What a manifest refers to by index is checked: it may be damaged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ import functools
 import json
 import math
 import typing
-from typing import Any, Callable, Dict, Iterator, List, Literal, Mapping, Set, Tuple, Type, TypeVar, Union, cast
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Literal,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    cast,
+)
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.quick_dataclass import replace
-from depyf.report.model.references import dangling
-from depyf.report.model.run import SCHEMA, Guard, Link, Run
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.report.model.run import SCHEMA, EntryGuard, Link, Place, Run
+from depyf.torch_trace import file_names
 
 Kind = TypeVar("Kind")
 
@@ -34,7 +48,7 @@ def to_json(run: Run) -> str:
 
 
 def json_parts(run: Run) -> Iterator[str]:
-    """Yield the text of ``manifest.json`` in parts, of which none has more than one artifact or compilation."""
+    """Yield the text of ``manifest.json`` in parts. A part has one artifact or compilation at most."""
     before = "{"
     shared = _shared(run)
     known: Dict[int, str] = {}
@@ -51,7 +65,7 @@ def json_parts(run: Run) -> Iterator[str]:
 
 
 def _shared(run: Run) -> Set[int]:
-    """Return the ids of the guards and links that several compilations or artifacts have, and of tuples of them."""
+    """Return the ids of the guards and links, and of tuples with them, that several compilations or artifacts share."""
     every = [*(each.guards for each in run.compilations), *(each.links for each in run.artifacts)]
     seen: Set[int] = set()
     shared = {at for at, count in collections.Counter(map(id, every)).items() if count > 1}
@@ -63,7 +77,7 @@ def _shared(run: Run) -> Set[int]:
 
 
 def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
-    """Return an artifact, a compilation or another part of a run as JSON; ``known`` has that of ``shared`` parts."""
+    """Return an artifact, a compilation or another part of a run as JSON; ``known`` caches ``shared`` parts."""
     if not any(getattr(value, name, ()) for name in _MANY):
         return json_text(value)
     texts = []
@@ -105,23 +119,22 @@ def _text_of(of_part: Callable[..., str], part: object) -> str:
         return json_text(part)
 
 
-def _of_guard(guard: Guard) -> str:
-    """Return what ``json_text`` does, in an eighth of the time: a large log has a hundred thousand of them."""
+def _of_guard(guard: EntryGuard) -> str:
+    """Return the same as ``json_text``, in an eighth of the time: a large log has a hundred thousand guards."""
     source = f',"source":{_quoted(guard.source)}' if guard.source else ""
     place = "" if guard.place is None else f',"place":[{guard.place[0]},{guard.place[1]}]'
     return f'{{"kind":{_quoted(guard.kind)},"text":{_quoted(guard.text)}{source}{place}}}'
 
 
 def _of_link(link: Link) -> str:
-    """Return what ``json_text`` does, as ``_of_guard``."""
+    """Return the same as ``json_text``, for the reason of ``_of_guard``."""
     places = ",".join([f"[{source},{line}]" for source, line in link.places])
     names = f',"names":[{",".join(map(_quoted, link.names))}]' if link.names else ""
     return f'{{"first":{link.first},"last":{link.last},"places":[{places}]{names}}}'
 
 
 _MANY: Dict[str, Callable[..., str]] = {"guards": _of_guard, "links": _of_link}
-"""Fields with parts of which there are many, and which compilations or artifacts share: the guards of each compilation
-of a function."""
+"""Fields with many parts, which compilations or artifacts share: the compilations of a function have equal guards."""
 
 _MOST_KNOWN = 1 << 15
 
@@ -215,6 +228,25 @@ def _default(field: dataclasses.Field[object]) -> object:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else object()
 
 
+def defaults_of_lists() -> Dict[str, Dict[str, object]]:
+    """Return the default values of the parts in each list of a run, which a manifest omits: ``breaks`` has the defaults
+    of a graph break, ``recompiles.failed`` the defaults of a guard in the list ``failed`` of a recompilation."""
+    found: Dict[str, Dict[str, object]] = {}
+    waiting: List[Tuple[str, type]] = [("", Run)]
+    for path, kind in waiting:  # grows in the loop
+        if path:
+            found[path] = {
+                field.name: _default(field)
+                for field in dataclasses.fields(kind)
+                if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+            }
+        for name, type_of_field in _types_of(kind).items():
+            item, *rest = typing.get_args(type_of_field) or (None,)
+            if rest == [Ellipsis] and isinstance(item, type) and dataclasses.is_dataclass(item):
+                waiting.append((f"{path}.{name}" if path else name, item))
+    return found
+
+
 def from_data(kind: Type[Kind], value: object) -> Kind:
     """Return what ``json_text`` has written, parsed, as an object of that dataclass. Fields that it lacks are ignored.
 
@@ -226,6 +258,7 @@ def from_data(kind: Type[Kind], value: object) -> Kind:
 def _build(kind: Any, value: Any) -> Any:
     """Return ``value``, parsed from JSON, as an object of the type ``kind``, which is one that the model uses."""
     origin = typing.get_origin(kind)
+    # ``Optional[X]`` is the only union in the model.
     if origin is Union:
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return None  # nobody has measured NaN, and it would make any order arbitrary
@@ -234,12 +267,14 @@ def _build(kind: Any, value: Any) -> Any:
         kind = str  # a newer depyf may have written others
     if origin is tuple:
         arguments = typing.get_args(kind)
+        # ``Tuple[X, ...]`` is a list of any length, ``Tuple[int, int]`` a pair.
         if arguments[-1:] == (Ellipsis,):
             return tuple(_build(arguments[0], item) for item in value)
         return tuple(_build(each, item) for each, item in zip(arguments, value))
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         types = _types_of(kind)
         return kind(**{name: _build(types[name], item) for name, item in value.items() if name in types})
+    # Mappings of the model hold plain values only.
     if origin in _MAPPINGS:
         if not isinstance(value, dict):
             raise TypeError(f"{_shown(value)} where there should be an object")
@@ -270,3 +305,58 @@ def _types_of(kind: type) -> Dict[str, object]:
     if kind not in _known:
         _known[kind] = typing.get_type_hints(kind)
     return _known[kind]
+
+
+def dangling(run: Run) -> Optional[str]:
+    """Return a message about a dangling reference; None if all references are valid."""
+    kinds = {"source": len(run.sources), "function": len(run.functions), "phase": len(run.phases)}
+    for kind, index in _references(run):
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < kinds[kind]:
+            return f"there is no {kind} {index!r}"
+    for each in run.recompiles:
+        if not each.failed:
+            return f"no guard failed for the recompilation {each.compile_id}"
+    return _endless(run)
+
+
+def _references(run: Run) -> Iterator[Tuple[str, object]]:
+    """Yield each kind of reference, with its index."""
+    yield from (("source", place[0] if place else None) for place in _places(run))
+    for function in run.functions:
+        yield "source", function.source
+    functions = [each.resumes for each in run.functions] + [each.function for each in run.compilations]
+    functions += [call.function for each in run.compilations for call in each.calls]
+    functions += [each.function for each in run.fallbacks]
+    yield from (("function", index) for index in functions if index is not None)
+    yield from (("function", each.function) for each in run.recompiles)
+    yield from (("phase", each.parent) for each in run.phases if each.parent is not None)
+
+
+def _places(run: Run) -> Iterator[Place]:
+    for artifact in run.artifacts:
+        for link in artifact.links:
+            yield from link.places
+    for kernel in run.kernels:
+        yield from kernel.places
+    for stacks in ([e.stack for e in run.breaks], [e.stack for e in run.shapes], [e.callers for e in run.compilations]):
+        for stack in stacks:
+            yield from stack
+    yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
+    with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
+    with_place += (run.cudagraph_skips, run.cudagraph_rerecords)
+    with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
+    yield from (each.place for group in with_place for each in group if each.place is not None)
+
+
+def _endless(run: Run) -> Optional[str]:
+    """Resume functions that form a cycle have no first function."""
+    for start in range(len(run.functions)):
+        index, steps = start, 0
+        while True:
+            following = run.functions[index].resumes
+            if following is None or following == index:
+                break
+            index, steps = following, steps + 1
+            if steps > len(run.functions):
+                return f"function {start} resumes itself in a circle"
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Mapping, Tuple
 
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True)

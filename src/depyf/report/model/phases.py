@@ -14,7 +14,7 @@ _COMPILER, _WAITING = "compile_file", "async_compile.wait"
 
 
 def own_seconds(run: Run) -> Sequence[float]:
-    """Return the own seconds of each phase, without those of nested phases."""
+    """Return the seconds of each phase, without the seconds of phases nested in it."""
     own = [phase.seconds for phase in run.phases]
     for phase in run.phases:
         if phase.parent is not None:
@@ -23,12 +23,12 @@ def own_seconds(run: Run) -> Sequence[float]:
 
 
 def phase_totals(run: Run) -> List[Tuple[str, float]]:
-    """Return what the time went into in words, with the seconds, longest first, without what took next to nothing."""
+    """Return (words, seconds) of each kind of phase, longest first, without kinds below five milliseconds."""
     return [(words, seconds) for seconds, words, _ in parts_in_words(run) if seconds >= 0.005]
 
 
 def parts_in_words(run: Run) -> List[Tuple[float, str, str]]:
-    """Return what the time went into, longest first: own seconds, words, and torch's name of its longest phase.
+    """Return (own seconds, words, torch's name of its longest phase) of each kind of phase, longest first.
 
     While a compiler runs in another process, the waiting for it is not counted a second time.
     """
@@ -45,9 +45,9 @@ def parts_in_words(run: Run) -> List[Tuple[float, str, str]]:
 
 
 def slowest_part(run: Run) -> Tuple[str, float, str]:
-    """Return what takes most of the compile time in words, its own seconds, and torch's name of its longest phase.
+    """Return (words, own seconds, torch's name of its longest phase) of the kind that takes most of the compile time.
 
-    ``("", 0.0, "")`` where nothing takes half of the time and five seconds: then there is nothing to say.
+    ``("", 0.0, "")`` if no kind takes half of the compile time and at least five seconds.
     """
     seconds, words, name = next(iter(parts_in_words(run)), (0.0, "", ""))
     if not _LONG <= seconds < math.inf or seconds < _MOST * counts_of(run).seconds:

@@ -1,11 +1,11 @@
-"""Places in the user's source, as short texts."""
+"""Locations in the user's source: as short texts, and the user's line in a stack that leads to a location."""
 
 from __future__ import annotations
 
 from typing import Optional, Sequence
 
 from depyf.report.model.run import Place, Run
-from depyf.user_code import innermost
+from depyf.torch_trace.user_code import innermost
 
 
 def place_text(run: Run, place: Optional[Place]) -> str:
@@ -18,12 +18,12 @@ def place_text(run: Run, place: Optional[Place]) -> str:
 
 
 def own_place(run: Run, place: Optional[Place], stack: Sequence[Place]) -> Optional[Place]:
-    """Return the user's own line that leads to a place, which may be in a library; the place itself if none does."""
+    """Return the user's line that leads to a location, which may be in a library; without one the location itself."""
     return place and innermost_place(run, (*stack, place))
 
 
 def innermost_place(run: Run, places: Sequence[Place]) -> Optional[Place]:
-    """Return the innermost of the user's own lines, the outermost first, or else the innermost."""
+    """Return the innermost location in the user's code, or else the innermost. ``places`` have the outermost first."""
     return innermost(places, lambda each: is_of_a_library(run, each))
 
 

@@ -11,14 +11,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
-from depyf.file_names import FileKind
-from depyf.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.stored_text import HasText, Text
 from depyf.report.model.cache_lookup import CacheLookup
-from depyf.report.model.cuda_graphs import CudaGraphRerecord, CudaGraphSkip
-from depyf.report.model.graph_pass import Pass
 from depyf.report.model.memory import Memory
-from depyf.report.model.module_part import ModulePart
-from depyf.stored_text import HasText, Text
+from depyf.torch_trace.file_names import FileKind
 
 SCHEMA = 1
 
@@ -27,14 +24,14 @@ Place = Tuple[int, int]
 
 ArtifactKind = Literal[FileKind, "guards"]
 """What an artifact holds: a file of a dump, or the guards that a log has."""
-Status = Literal["compiled", "failed", "skipped", "empty"]
+Status = Literal["compiled", "failed", "limit", "skipped", "empty"]
 """The result of a compilation."""
 RunOrigin = Literal["prepare_debug", "torch_trace", "files"]
 """Where a run was read from; ``files``: a dump without a manifest."""
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """One file of the user's program, or of a library that is compiled with it: ``library`` says that it is installed.
     ``text`` is None where it could not be read."""
 
@@ -57,6 +54,19 @@ class Link:
 
 
 @dataclass(frozen=True)
+class ModulePart:
+    """The operations of a graph that were called in one module: ``name`` as the program writes it, and its class.
+
+    ``parent`` is the index of the module around it. ``nodes`` are the nodes of this module, not of modules inside.
+    """
+
+    name: str
+    type: str
+    parent: Optional[int] = None
+    nodes: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Artifact(HasText):
     """One file of the dump, or one text of a trace log.
 
@@ -64,10 +74,10 @@ class Artifact(HasText):
     ``passes``, ``guards`` or ``note``. ``stage`` is what stands in file names (``Forward_graph``), or empty;
     ``order`` sorts the stages of one compilation from Dynamo down. ``path`` is relative to the dump directory, None
     when there is no such file and ``text`` holds what it would say; with a path, ``text`` is None in the manifest.
-    ``backward`` says whether it computes gradients, None where that is not known or makes no sense. ``piece`` is the
-    name of the part of the graph that it is of, where a backend has split the graph; empty for the whole. ``modules``
-    are those that operations were called in, of the last graphs of a compilation only; empty where they are not known.
-    ``memory`` is known of forward and backward graphs, and of what Inductor generated for them.
+    ``backward`` says whether it computes gradients, None where that is not known or makes no sense. ``piece`` names the
+    part of the graph, if a backend has split the graph; empty for the whole. ``modules`` are the modules that the
+    operations were called in, for the last graphs of a compilation only; empty where not known. ``memory`` is known for
+    forward and backward graphs, and for the modules that Inductor generated for them.
     """
 
     id: str
@@ -88,7 +98,7 @@ class Artifact(HasText):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ModuleKernel:
     """One kernel that Inductor generated or calls (``extern``), in the artifact ``artifact``.
 
     ``first`` and ``last`` are the lines of its code (0 where there is none, as for extern kernels), ``calls`` the lines
@@ -111,7 +121,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Guard:
+class EntryGuard:
     """One guard of a cache entry: torch's kind and text, what it reads, and the place that caused it, where known."""
 
     kind: str
@@ -137,7 +147,7 @@ class GraphBreak:
 
 
 @dataclass(frozen=True)
-class FailedGuard:
+class FailedEntryGuard:
     """A guard of the cache entry ``entry`` (a compile id) that failed when another compilation was needed.
 
     ``text`` is PyTorch's message, ``words`` an explanation, ``checked`` the property that was compared, without its
@@ -160,13 +170,13 @@ class FailedGuard:
 @dataclass(frozen=True)
 class Recompile:
     """A recompilation: the guards that failed, and what avoids it. ``place`` is the line that made Dynamo guard the
-    first of them, or else the function's first line or the call of it: the first that is the user's. ``cause`` is the
+    first guard, or else the function's first line, or its call: the first of these in user code. ``cause`` is the
     subject of that guard (``size``), empty if its kind is unknown.
     """
 
     compile_id: str
     function: int
-    failed: Tuple[FailedGuard, ...]
+    failed: Tuple[FailedEntryGuard, ...]
     advice: str = ""
     place: Optional[Place] = None
     cause: str = ""
@@ -175,7 +185,8 @@ class Recompile:
 @dataclass(frozen=True)
 class Fallback:
     """A frame that falls back to eager, by ``cause`` in words and torch's ``reason``; ``stack`` are the calls that led
-    to ``place``, the user's line, outermost first, and on into libraries."""
+    to ``place``, the user's line, outermost first, and on into libraries. ``calls`` is how many calls ran as plain
+    Python after a recompile limit; None if that is not known."""
 
     function: Optional[int]
     compile_id: Optional[str]
@@ -184,6 +195,7 @@ class Fallback:
     place: Optional[Place] = None
     advice: str = ""
     stack: Tuple[Place, ...] = ()
+    calls: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -234,12 +246,13 @@ class Call:
 class Compilation:
     """Everything about one compile id.
 
-    ``status`` is ``compiled``, ``empty`` (no graph in it), ``skipped`` or ``failed``; ``failure`` says why. ``graph``
-    is the ``__compiled_fn_<id>`` it made. ``verdict`` is that of the decompilation of its transformed code. ``dynamic``
+    ``status`` is ``compiled``, ``empty`` (no graph in it), ``skipped``, ``limit`` (a recompile limit is
+    reached, so nothing was compiled) or ``failed``; ``failure`` says why. ``graph``
+    is the ``__compiled_fn_<id>`` it made. ``verdict`` is how its decompiled transformed code was proved. ``dynamic``
     are the symbols of dynamic shapes with what they stand for (``s0: L['x'].size()[0]``). ``cache`` says of each of
     torch's caches whether it was hit. ``runs`` counts the calls of its transformed code, None where nobody counted.
-    ``graph_runs`` and ``graph_run_seconds`` are those of its graph under a trace, ``backward_runs`` and so on of its
-    backward; None without a trace.
+    ``graph_runs`` and ``graph_run_seconds`` count the runs of its graph while traced, ``backward_runs`` and
+    ``backward_run_seconds`` the runs of its backward; None without a trace.
     ``passes_ran`` counts Inductor's passes, those that changed nothing too; None where none was observed.
     ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
     ``callers`` is the user's stack at that time, outermost first, ``compiled_at`` the call of ``torch.compile``.
@@ -256,7 +269,7 @@ class Compilation:
     verdict_reason: str = ""
     transformed: Optional[str] = None
     calls: Tuple[Call, ...] = ()
-    guards: Tuple[Guard, ...] = field(default=(), repr=False)
+    guards: Tuple[EntryGuard, ...] = field(default=(), repr=False)
     guard_latency: Optional[float] = None
     guard_failures: Optional[int] = None
     dynamic: Tuple[str, ...] = ()
@@ -304,11 +317,64 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class CudaGraphSkip:
+    """CUDA graphs were requested and are not used: torch's reason, the user's line if it names one, what to do.
+
+    ``compile_id`` is None for what was found while compiled code ran.
+    """
+
+    compile_id: Optional[str]
+    reason: str
+    place: Optional[Tuple[int, int]] = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class CudaGraphRerecord:
+    """The CUDA graph of a compiled graph was recorded again ``times`` times for this ``reason``.
+
+    ``function`` is PyTorch's name of the graph, ``mode`` ``FORWARD``, ``BACKWARD`` or ``INFERENCE``.
+    """
+
+    compile_id: Optional[str]
+    function: str
+    mode: str
+    reason: str
+    times: int = 1
+    place: Optional[Tuple[int, int]] = None
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass of Inductor, or a custom one, that changed a graph: lines ``first`` to ``last`` of ``artifact`` are the
+    difference. ``group`` is Inductor's name of the stage, ``function`` the custom pass, ``within`` the passes that
+    called it, the outermost first, ``sizes`` the symbols of the inputs with the ranges that they are compiled for,
+    ``piece`` the part of a split graph.
+    """
+
+    compile_id: Optional[str]
+    artifact: str
+    group: str
+    name: str
+    function: str = ""
+    within: Tuple[str, ...] = ()
+    nodes_before: int = 0
+    nodes_after: int = 0
+    first: int = 0
+    last: int = 0
+    sizes: Tuple[str, ...] = ()
+    piece: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
-    """All of it. ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is
-    None for a program that is not distributed. ``started`` is in seconds since the epoch, ``launch`` that of
-    a followed process (``launches.py``). ``notes`` say what is
-    missing and why; ``failures`` what is missing because depyf failed to make it.
+    """The whole run.
+
+    ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is None for a
+    program that is not distributed. ``started`` is in seconds since the epoch. ``launch`` names the launch of a
+    followed process (``launches.py``). ``shown_since`` is the time from which on sessions of a long-lived process are
+    shown, None for all of them. ``notes`` say what is missing and why; ``failures`` what depyf failed to make.
     """
 
     schema: int = SCHEMA
@@ -320,11 +386,12 @@ class Run:
     command: Tuple[str, ...] = ()
     started: Optional[float] = None
     launch: str = ""
-    sources: Tuple[Source, ...] = ()
+    shown_since: Optional[float] = None
+    sources: Tuple[SourceFile, ...] = ()
     functions: Tuple[Function, ...] = ()
     compilations: Tuple[Compilation, ...] = ()
     artifacts: Tuple[Artifact, ...] = ()
-    kernels: Tuple[Kernel, ...] = ()
+    kernels: Tuple[ModuleKernel, ...] = ()
     breaks: Tuple[GraphBreak, ...] = ()
     recompiles: Tuple[Recompile, ...] = ()
     fallbacks: Tuple[Fallback, ...] = ()

@@ -9,38 +9,27 @@ import os
 import re
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from depyf import file_names
-from depyf.asynchronous import suppressed
-from depyf.file_names import FileKind, FileName
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
-from depyf.regular_files import read_text
-from depyf.report.analysis.artifacts import (
-    FULL_CODE_ORDER,
-    KERNELS_ORDER,
-    NOTE_ORDER,
-    PASSES_ORDER,
-    TRANSFORMED_ORDER,
-    WRAPPER_ORDER,
-    is_backward,
-)
-from depyf.report.analysis.facts import Facts, Files, Origin, TransformedFact
+from depyf.base.asynchronous import suppressed
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.base.regular_files import read_text
+from depyf.report.analysis.artifacts import ORDER, is_backward, side_in
+from depyf.report.analysis.facts import Facts, Files, Recorder, TransformedFact
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Artifact, Run
+from depyf.torch_trace import file_names
+from depyf.torch_trace.file_names import FileKind, FileName
 from depyf.torch_trace.stages import Stage
 
 _BACKEND_ORDER = Stage.BACKEND.facts.order
 _ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
-_ORDER = {"wrapper": WRAPPER_ORDER, "kernels": KERNELS_ORDER, "transformed": TRANSFORMED_ORDER}
-_ORDER.update(full_code=FULL_CODE_ORDER, note=NOTE_ORDER, passes=PASSES_ORDER)
 
-_COMPILE_ID = re_compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
-_ORIGIN = re_compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
-_VERDICT = re_compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
-_CALLED_GRAPH = re_compile(r"\b__compiled_fn_\d+")
-_CALLED_RESUME = re_compile(r"\b__resume_at_\w+")
+_COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
+_ORIGIN = re.compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
+_VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
+_CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
+_CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
 
 NOTE = (
     "made from the files alone, there is no manifest: the process was killed, or an older depyf wrote them. "
@@ -65,12 +54,12 @@ class _File:
         return None if found is None or found.group(1) == "None" else found.group(1)
 
 
-def runs_of_files(directory: str) -> Dict[str, Run]:
-    """Return the runs of these files, by their marks (``rank_1``, empty for the plain names); empty if it is not a
-    dump.
+def runs_of_files(directory: str, names: Optional[Iterable[str]] = None) -> Dict[str, Run]:
+    """Return the runs of these files (all, without ``names``), by their marks (``rank_1``, empty for the plain names);
+    empty if there are none of a dump.
     """
     by_mark: Dict[str, List[_File]] = {}
-    for name in sorted(os.listdir(directory)):
+    for name in sorted(os.listdir(directory) if names is None else names):
         found = _file(directory, name)
         if found is not None:
             by_mark.setdefault(found.parts.get("mark") or "", []).append(found)
@@ -100,6 +89,7 @@ def _title(file: FileName) -> str:
 
 
 def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
+    # Compile ids stand in graphs (``# ..., compile id 0/0``); else in the transformed code that calls a graph.
     ids = {file.parts["graph"] or "": file.compile_id for file in files if file.kind == "graph" and file.compile_id}
     facts = [fact for fact in (_fact(file) for file in files if file.kind == "transformed") if fact is not None]
     for fact in facts:
@@ -109,7 +99,7 @@ def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
     return build_run(
         [],
         sorted((_artifact(file, ids) for file in files), key=lambda artifact: artifact.order),
-        origin=Origin("files", rank),
+        origin=Recorder("files", rank),
         files=Files(read=read_named_source),
         facts=Facts(
             graphs={compile_id: graph for graph, compile_id in ids.items() if compile_id and graph},
@@ -121,27 +111,19 @@ def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
 
 
 def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
-    stage = file.stage
-    title = file.name
-    if file.kind == "wrapper":
-        stage = file_names.wrapper_stage(stage)
-    backward: Optional[bool] = None
-    if file.kind == "kernels":
-        backward = is_backward(file.text)
-    elif "forward" in stage.lower() or "backward" in stage.lower():
-        backward = "backward" in stage.lower()
+    stage = file_names.wrapper_stage(file.stage) if file.kind == "wrapper" else file.stage
     origin = _ORIGIN.search(file.text)
     return Artifact(
         id=file.name,
         kind=file.kind,
-        title=title,
+        title=file.name,
         compile_id=origin.group(4) if origin and file.kind == "transformed" else ids.get(file.parts.get("graph") or ""),
         stage=stage,
-        order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else _ORDER[file.kind],
+        order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else ORDER[file.kind],
         path=file.name,
         text=file.text,
         language="text" if file.kind in ("note", "passes") else "python",
-        backward=backward,
+        backward=is_backward(file.text) if file.kind == "kernels" else side_in(stage),
         runs=_runs(file),
     )
 
@@ -154,7 +136,7 @@ def _runs(file: _File) -> Optional[bool]:
 
 
 def _fact(file: _File) -> Optional[TransformedFact]:
-    """Parse the last lines of a transformed file; None for those of the original depyf, which have no such lines."""
+    """Parse the last lines of a transformed file; None for a file of the original depyf, which has no such lines."""
     origin = _ORIGIN.search(file.text)
     if origin is None:
         return None
@@ -176,6 +158,8 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
     offset in bytecode, which files do not show.
     """
     text = next(file.text for file in files if file.name == fact.artifact)
+    # The code calls ``__resume_at_30_2`` (an offset), while the other file is of ``torch_dynamo_resume_in_f_at_12`` (a
+    # line): they are paired, in order, only if there are as many of both.
     called = list(dict.fromkeys(_CALLED_RESUME.findall(text)))
     resumes = f"resume_in_{fact.function[0].split('_at_')[0]}_at_"
     keys = {other.function: other.compile_id or "" for other in facts if resumes in other.function[0]}
@@ -185,7 +169,7 @@ def _with_resumes(fact: TransformedFact, facts: Sequence[TransformedFact], files
 
 
 def _full_code(files: Iterable[_File], facts: Sequence[TransformedFact]) -> Dict[Key, str]:
-    """Return the file with full code of each function, where its name shows of which."""
+    """Return the full_code file of each function, where the file name identifies the function."""
     stories = [(file.parts.get("function") or "", file.name) for file in files if file.kind == "full_code"]
     found: Dict[Key, str] = {}
     for function, name in stories:

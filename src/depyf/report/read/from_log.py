@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Mapping, Optional, Sequence
 
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import replace
-from depyf.report.analysis.facts import Files, Origin
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.report.analysis.facts import Files, Recorder
 from depyf.report.analysis.from_events import build_run
 from depyf.report.analysis.sources import read_named_source
 from depyf.report.model.run import Run
@@ -17,8 +16,8 @@ from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
 
-_IN_GRAPH = re_compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
-_IN_TRACEBACK = re_compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
+_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
 
 
 _MOST_LINES = 1 << 20
@@ -33,7 +32,7 @@ def run_of_log(log: TraceLog) -> Run:
     run = build_run(
         events,
         None,
-        origin=Origin("torch_trace", log.rank, started=log.started, torch=_torch_version(log.events)),
+        origin=Recorder("torch_trace", log.rank, started=log.started, torch=_torch_version(log.events)),
         files=Files(read=lambda path: texts[path] if path in texts else read_named_source(path)),
     )
     missing = [
@@ -67,6 +66,7 @@ def _notes(log: TraceLog, events: Sequence[Event], missing: Sequence[str]) -> Li
 
 def _unfinished(events: Sequence[Event]) -> Optional[str]:
     """Return the id of the last compilation whose end PyTorch has not logged, if it logs ends at all."""
+    # ``dynamo_start`` without ``compilation_metrics``. A log with several starts and no end at all has no metrics.
     started = [event.compile_id for event in events if event.name == START and event.compile_id]
     ended = {event.compile_id for event in events if event.name == FORWARD_METRICS}
     if len(set(started)) > 1 and not ended:
@@ -98,6 +98,7 @@ def quoted_lines(events: Sequence[Event]) -> Dict[str, Dict[int, str]]:
             for path, line, code in _IN_GRAPH.findall(event.payload or ""):
                 _note(found, path, int(line), code)
         elif event.name == GRAPH_BREAK:
+            # ``... User code traceback:``, then ``  File "a.py", line 3, in f`` with the code of the line below it
             below = (event.payload or "").split("User code traceback:")[-1]
             user = below.split("\nTraceback")[0]  # not torch's own frames below it
             for path, line, code in _IN_TRACEBACK.findall(user):

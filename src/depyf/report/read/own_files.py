@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from typing import Iterable
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.regular_files import open_regular
+from depyf.base.asynchronous import synchronous
+from depyf.base.regular_files import open_regular
+from depyf.torch_trace import file_names
 
 MARKDOWN_MARK = "<!-- generator: depyf -->"
 
@@ -37,6 +38,30 @@ def may_be_written(path: str) -> bool:
             return any(mark in head for mark in _MARKS[os.path.splitext(path)[1]])
     except synchronous(OSError):
         return False
+
+
+_OF_A_DUMP = re.compile(
+    rb"a breakpoint in it |a breakpoint here never stops|Whether this file runs depends on|under torch\.compile \("
+    rb"|__transformed_code_|compile id |What torch\.compile was to compile|What is not in this dump, why"
+    rb"|class \w+\(torch\.nn\.Module\)|^\x80[\x02-\x05]"
+)
+"""What stands in each file of a dump, also of a process that was killed, and of depyf 0.20: status lines, names of
+Dynamo's functions; of bytecode the head of a pickle."""
+
+_SEARCHED = 1 << 16
+
+
+def is_of_the_program(path: str) -> bool:
+    """Return whether a file of a dump would replace a file that depyf did not write, or a link or folder."""
+    if not os.path.lexists(path):
+        return False
+    try:
+        with open_regular(path, follow=False) as file:
+            head = file.read(_SEARCHED)
+            file.seek(max(file.tell() - _SEARCHED, os.fstat(file.fileno()).st_size - _SEARCHED, 0))
+            return bool(head) and not any(map(_OF_A_DUMP.search, (head, file.read())))
+    except synchronous(OSError):
+        return os.path.lexists(path)
 
 
 def check(paths: Iterable[str]) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import field
 from functools import partial
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
-from depyf.regular_files import read_text
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.base.regular_files import read_text
 from depyf.report.diff.rank_groups import MOST_NAMED, Difference, listed, odd_ranks, ranks_in_numbers
 from depyf.report.diff.rank_summary import RankSummary, run_of_summary, summary_from_json, summary_of
 from depyf.report.diff.ranks import GraphOf, differences
@@ -37,10 +36,11 @@ from depyf.report.read.reading import (
     with_note,
 )
 from depyf.report.read.side_by_side import jobs_for, side_by_side
+from depyf.torch_trace import file_names
 
 Result = TypeVar("Result")
 
-_OF_A_RANK = re_compile(r"(?:^|[/_.])rank_?\d+(?:/[^/]*)?$|_rank_\d+_[^/]*$")
+_OF_A_RANK = re.compile(r"(?:^|[/_.])rank_?\d+(?:/[^/]*)?$|_rank_\d+_[^/]*$")
 """A folder or a manifest of a rank, or a log."""
 
 _APART = 600.0
@@ -53,7 +53,7 @@ _WRITTEN_TOGETHER = 2.0
 @dataclass(frozen=True)
 class Ranks:
     """``runs`` are shown with a full view; ``compared`` is all that is compared, in the order of the ranks. ``total``
-    is how many ranks there are where only a part of them is shown. ``alone`` is a run that is compared with no other.
+    is the number of ranks, if only a part of the ranks is shown. ``alone`` is a run that is compared with no other.
     """
 
     runs: List[Loaded]
@@ -102,9 +102,11 @@ def load_ranks(paths: Sequence[str], progress: Callable[[str], object] = str, jo
         if not os.path.exists(path):
             load([path])  # raises
     sources = [source for path in paths for source in _sources(path)]
+    # Many ranks: summaries only, and whole runs of those that are shown.
     if sum(source.is_rank for source in sources) > MOST_NAMED or any(source.load is None for source in sources):
         return _by_summaries(sources, progress, jobs)
     progress(f"reading {', '.join(paths)}")
+    # Few: each as a whole. Dumps are read here, logs in processes, in the order of the paths.
     found = [runs_or_logs(path) for path in paths]
     logs = [log for _, several in found for log in several]
     read = side_by_side(
@@ -135,12 +137,12 @@ class _Source:
 
     @property
     def is_rank(self) -> bool:
-        """Whether its name is that of a rank; several dumps that are not of ranks are all shown."""
+        """Whether it is named as a rank; several dumps that belong to no ranks are all shown."""
         return self.summary is not None or _OF_A_RANK.search(self.name.replace("\\", "/")) is not None
 
 
 def _sources(path: str) -> List[_Source]:
-    """Return the ranks that a path names; nothing of them is read, but for logs' first lines."""
+    """Return the ranks that a path names. Only the first lines of logs are read."""
     if os.path.isfile(path):
         if file_names.is_summary(os.path.basename(path)):
             return [_Source(path, None, path)]
@@ -201,25 +203,24 @@ def _by_summaries(sources: Sequence[_Source], progress: Callable[[str], object],
             read.append((replace(summary, name=name), source))
     if not read:
         raise damaged[0] if damaged else NothingToRead("there is no summary of a rank")
+    # By rank; those without a rank first.
     read.sort(key=lambda each: -1 if each[0].rank is None else each[0].rank)
     summaries = _named_apart([summary for summary, _ in read])
+    # Whole runs of the first rank, of odd and of slow ones.
     shown = [(read[at][1].name, (summaries[at], read[at][1])) for at in odd_ranks(summaries)]
     runs = list(map(_or_raised, side_by_side(_run, shown, jobs)))
     earlier = _of_earlier_launches(summaries)
-    return Ranks([_noted(with_damaged(loaded, damaged), earlier) for loaded in runs], summaries, len(summaries))
+    runs = [with_damaged(loaded, damaged) for loaded in runs]
+    return Ranks([with_note(each, earlier) for each in runs] if earlier else runs, summaries, len(summaries))
 
 
 def _of_earlier_launches(summaries: Sequence[RankSummary]) -> Optional[str]:
-    """Return a note that names ranks that began long before the others: a directory keeps those of earlier launches."""
+    """Return a note that names ranks that began long before the others: a directory keeps files of earlier launches."""
     last = max((each.started for each in summaries if each.started is not None), default=0.0)
     names = [each.name for each in summaries if each.started is not None and last - each.started > _APART]
     if not names:
         return None
     return f"{listed(names)} began more than 10 minutes before the last: files of an earlier launch may be compared"
-
-
-def _noted(loaded: Loaded, note: Optional[str]) -> Loaded:
-    return loaded if note is None else with_note(loaded, note)
 
 
 def _summaries(source: _Source) -> List[RankSummary]:
@@ -233,7 +234,7 @@ def _summaries(source: _Source) -> List[RankSummary]:
 
 
 def _own(source: _Source) -> List[Loaded]:
-    """Return the runs of ranks, without their forked processes. A log may be that of several ranks."""
+    """Return the runs of ranks, without their forked processes. A log may have several ranks."""
     runs = source.load() if source.load is not None else []
     own = [loaded for loaded in runs if not loaded.is_child] or runs
     if not own:

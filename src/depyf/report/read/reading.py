@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import field
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf import file_names
-from depyf.asynchronous import synchronous
-from depyf.launches import BETWEEN_RANKS, Followed, of_replaced_launches
-from depyf.messages import listed
-from depyf.quick_dataclass import dataclass, replace
-from depyf.regular_files import path_inside, read_text
-from depyf.report.diff.matching import Side
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import listed
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.base.regular_files import path_inside, read_text
+from depyf.report.diff.matching import ComparedRun
 from depyf.report.model.manifest import ForeignManifestError, ManifestError, from_json
 from depyf.report.model.run import Artifact, Run
 from depyf.report.read.from_files import runs_of_files
 from depyf.report.read.from_log import run_of_log
 from depyf.report.read.own_files import may_be_written
+from depyf.report.read.unlisted import with_unlisted
+from depyf.torch_trace import file_names
+from depyf.torch_trace.launches import BETWEEN_RANKS, Followed, of_replaced_launches
 from depyf.torch_trace.log_file import find_logs, is_log, read_log
 
 EARLIER = "folders of an earlier launch are not shown"
@@ -33,7 +35,8 @@ class NothingToRead(ValueError):
 class Loaded:
     """A run that was read: ``directory`` is where its files are (None for a log), ``name`` is its own. ``has_manifest``
     is whether it was read from a manifest beside its files, ``is_child`` whether a process wrote it that another one of
-    the same program has forked. ``written`` is when, in seconds since the epoch."""
+    the same program has forked. ``written`` is when, in seconds since the epoch; ``mark`` is what its files
+    have in their names (``rank_1``)."""
 
     name: str
     run: Run = field(repr=False)
@@ -41,6 +44,7 @@ class Loaded:
     has_manifest: bool = False
     is_child: bool = False
     written: float = 0.0
+    mark: str = ""
 
     def text_of(self, artifact: Artifact) -> Optional[str]:
         """Return the text of an artifact, ``None`` if its file was deleted."""
@@ -56,14 +60,16 @@ class Loaded:
         return replace(self, name=name)
 
     @property
-    def side(self) -> Side:
+    def side(self) -> ComparedRun:
         """The same, for comparisons."""
-        return Side(self.name, self.run, self.text_of)
+        return ComparedRun(self.name, self.run, self.text_of)
 
 
 def load(paths: Sequence[str]) -> List[Loaded]:
-    """Return the runs that these paths hold, those of ranks by rank. Their names are unique. Raises ``NothingToRead``,
-    ``ManifestError`` and ``OSError``."""
+    """Return the runs that these paths hold, ranks in order, with unique names.
+
+    Raises ``NothingToRead``, ``ManifestError`` and ``OSError``.
+    """
     runs: List[Loaded] = []
     for known, logs in map(runs_or_logs, paths):
         runs += [*known, *(loaded for log in logs for loaded in load_log(log))]
@@ -71,7 +77,7 @@ def load(paths: Sequence[str]) -> List[Loaded]:
 
 
 def by_rank(runs: Sequence[Loaded]) -> List[Loaded]:
-    """Return the runs, those of ranks by rank, with unique names."""
+    """Return the runs, ranks in order, with unique names."""
     return named_apart(sorted(runs, key=lambda loaded: -1 if loaded.run.rank is None else loaded.run.rank))
 
 
@@ -80,7 +86,11 @@ def runs_in_directory(directory: str) -> List[Loaded]:
     a damaged manifest is lost: notes of the others name it. Raises ``ManifestError`` and ``OSError`` if there is
     nothing else.
     """
+    # 1. Manifests of this process, or of ranks that share the directory. 2. Folders of followed processes.
+    # 3. Without either the files themselves.
     runs, damaged = manifests_in_directory(directory)
+    if not damaged:  # else files may be those of a manifest that can't be read
+        runs = _with_unlisted(directory, runs)
     followed: Dict[str, List[Loaded]] = {}
     for name in file_names.process_folders(directory):
         try:
@@ -89,6 +99,7 @@ def runs_in_directory(directory: str) -> List[Loaded]:
             pass
         except synchronous(ManifestError, OSError) as error:  # the others are read, and name it
             damaged.append(error)
+    # A directory that is dumped into again keeps folders of the launch before.
     earlier = _of_earlier_launches(followed)
     shown = {name: of_one for name, of_one in followed.items() if name not in earlier}
     for name, of_one in shown.items():
@@ -103,6 +114,19 @@ def runs_in_directory(directory: str) -> List[Loaded]:
         names = listed([name for name in followed if name in earlier], _MOST_NAMED)
         runs = [with_note(loaded, f"{EARLIER}: {names}") for loaded in runs]
     return named_apart([with_damaged(loaded, damaged) for loaded in runs])
+
+
+def _with_unlisted(directory: str, runs: Sequence[Loaded]) -> List[Loaded]:
+    """Return the runs of a directory with the files that their manifests do not list."""
+    by_mark = {re.sub(r"\.?depyf$", "", loaded.mark): loaded for loaded in runs}  # beside a file of the user
+    if len(by_mark) < len(runs):  # which files are whose is not known
+        return list(runs)
+    whole, others = with_unlisted(directory, {mark: loaded.run for mark, loaded in by_mark.items()})
+    written = os.stat(directory).st_mtime
+    return [
+        *(replace(by_mark[mark], run=run) for mark, run in whole.items()),
+        *(Loaded(_name(run, mark), run, directory, written=written) for mark, run in others.items()),
+    ]
 
 
 def _of_earlier_launches(followed: Mapping[str, Sequence[Loaded]]) -> Set[str]:
@@ -137,10 +161,10 @@ def manifests_in_directory(directory: str) -> Tuple[List[Loaded], List[Exception
             continue
         try:
             runs.append(load_manifest(path))
-        except synchronous(ForeignManifestError) as error:  # that of a web application, say
+        except synchronous(ForeignManifestError) as error:  # of a web application, say
             if not may_be_written(path):
                 continue
-            damaged.append(ManifestError(f"{path}: a damaged manifest, of which a part is missing ({error.__cause__})"))
+            damaged.append(ManifestError(f"{path}: a damaged manifest, a part is missing ({error.__cause__})"))
         except synchronous(ManifestError, OSError) as error:
             damaged.append(error)
     return runs, damaged
@@ -202,7 +226,7 @@ def runs_or_logs(path: str) -> Tuple[List[Loaded], List[str]]:
 
 def logs_of(path: str) -> List[str]:
     """Return the logs that a path is read from; none if it is a dump. Manifests beside the logs are what an earlier
-    report has made of them, and may lack what was logged since.
+    report has written, and may lack what was logged since.
     """
     logs = find_logs(path)
     if not logs or not os.path.isdir(path):
@@ -221,7 +245,7 @@ def load_manifest(path: str) -> Loaded:
     mark = file_names.mark_of_manifest(os.path.basename(path))
     name = _name(run, mark or base_name(directory))
     is_child = file_names.is_mark_of_process(mark)
-    return Loaded(name, run, directory, has_manifest=True, is_child=is_child, written=os.stat(path).st_mtime)
+    return Loaded(name, run, directory, has_manifest=True, is_child=is_child, written=os.stat(path).st_mtime, mark=mark)
 
 
 def load_log(path: str) -> List[Loaded]:
@@ -245,7 +269,7 @@ def _name(run: Run, otherwise: str) -> str:
 
 
 def base_name(path: str) -> str:
-    """Return the last part of a path, of ``.`` that of the current directory."""
+    """Return the base name of a path; for ``.``, the base name of the working directory."""
     return os.path.basename(os.path.abspath(path)) or path
 
 

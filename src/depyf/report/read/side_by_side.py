@@ -15,10 +15,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union, cast
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.stored_text import Copies
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
-from depyf.stored_text import Copies
 
 What = TypeVar("What")
 Result = TypeVar("Result")
@@ -79,7 +79,7 @@ def _made(make: Callable[[What], Result], thing: What) -> Union[Result, Exceptio
 
 
 class _Workers(Generic[What, Result]):
-    """Processes, each of which reads one thing after the other. A context manager, which ends them."""
+    """Processes that read the things, each process one after the other. On exit the processes are killed."""
 
     def __init__(
         self,
@@ -131,6 +131,7 @@ class _Workers(Generic[What, Result]):
 
     def _give(self, pipe: Connection, process: SpawnProcess) -> None:
         """Let a process read the next thing; without one it ends."""
+        # Nothing is left to read: a closed pipe ends the process.
         if self._begun == len(self._things):
             self._reading.pop(pipe, None)
             pipe.close()

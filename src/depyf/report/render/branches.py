@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Tuple, Union
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.quick_dataclass import dataclass
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import parse
 from depyf.report.model.run import Compilation, Run
 
 Branch = Union[ast.If, ast.While]
@@ -40,7 +40,7 @@ class Branches:
 
     def ways_on(self, entry: Compilation) -> Tuple[List[Onward], str]:
         """Return the resume functions that the code of an entry calls, each side of a branch by itself, and the
-        condition of that branch (empty where there is none, or it is not known).
+        condition of that branch (empty without a branch, or if the condition is not known).
         """
         counts: Dict[Tuple[int, Optional[int]], int] = {}
         for call in entry.calls:
@@ -48,11 +48,13 @@ class Branches:
                 key = call.function, call.resumes_at
                 counts[key] = counts.get(key, 0) + 1
         ways = [Onward(function, line, times=times) for (function, line), times in counts.items()]
+        # Two ways with the sides ``true`` and ``false`` of one condition: named as such.
         if len(ways) == 2:
             one, other = (self._side(way) for way in ways)
             if one and other and one[0] != other[0] and one[1] == other[1]:
                 named = [Onward(way.function, way.line, side, way.times) for way, side in zip(ways, (one[0], other[0]))]
                 return sorted(named, key=lambda way: way.side, reverse=True), one[1]
+        # Else one way for each resume function, whatever its lines.
         merged: Dict[int, int] = {}
         for way in ways:
             merged[way.function] = merged.get(way.function, 0) + way.times
@@ -64,6 +66,7 @@ class Branches:
         if way.line is None or one.resumes_at is None:
             return None
         at = one.resumes_at
+        # The resume function is named after the line of the branch; the line at which it goes on says the side.
         here = [each for each in self._branches(one.source) if each.lineno <= at <= _last_line(each.test)]
         if not here:
             return None
@@ -80,12 +83,9 @@ class Branches:
                 tree: Optional[ast.Module] = parse(self._run.sources[source].text or "")
             except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
                 tree = None  # of another version of Python, or no Python
-            self._found[source] = [] if tree is None else sorted(_branches_in(tree), key=lambda each: each.lineno)
+            found = () if tree is None else (each for each in ast.walk(tree) if isinstance(each, (ast.If, ast.While)))
+            self._found[source] = sorted(found, key=lambda each: each.lineno)
         return self._found[source]
-
-
-def _branches_in(tree: ast.Module) -> Iterator[Branch]:
-    return (each for each in ast.walk(tree) if isinstance(each, (ast.If, ast.While)))
 
 
 def _last_line(node: Union[ast.expr, ast.stmt]) -> int:

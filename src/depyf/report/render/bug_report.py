@@ -5,36 +5,25 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, cast
+from typing import Dict, Iterable, Mapping, Optional
 
-from depyf.file_names import index_file, manifest_file, page_file
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
-from depyf.report.model.cache_lookup import CacheLookup
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.report.model.manifest import to_json
-from depyf.report.model.run import Artifact, Run
+from depyf.report.model.run import Run
 from depyf.report.read.own_files import MARKDOWN_MARK
 from depyf.report.read.reading import Loaded
 from depyf.report.render.markdown import index_markdown
 from depyf.report.render.page import render_page
-from depyf.report.render.scrubbing import (
-    HIDDEN,
-    everywhere,
-    scrubber_for,
-    texts_in,
-    without_literals,
-    without_literals_of_line,
-    without_values,
-)
+from depyf.report.render.run_without_values import BugReportHiding, made_by_torch, run_without_values
+from depyf.report.render.scrubbing import everywhere, scrubber_for, texts_in
+from depyf.torch_trace.file_names import index_file, manifest_file, page_file
 
-_PACKAGES = re_compile(r"^(.*[/\\](?:site|dist)-packages)[/\\]")
-_STANDARD = re_compile(r"^(.*[/\\]lib[/\\]python\d\.\d+)[/\\]")
-
-Part = TypeVar("Part")
+_PACKAGES = re.compile(r"^(.*[/\\](?:site|dist)-packages)[/\\]")
+_STANDARD = re.compile(r"^(.*[/\\]lib[/\\]python\d\.\d+)[/\\]")
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineNames:
     """What names a machine and its user: environment variables, home folder, user name, host name."""
 
     environment: Mapping[str, str]
@@ -47,10 +36,12 @@ class NotScrubbedError(ValueError):
     """Something that is to be replaced is still in a file: nothing is written."""
 
 
-def bug_report(loaded: Loaded, machine: Machine, script: str, versions: str, *, with_values: bool) -> Dict[str, str]:
+def bug_report(
+    loaded: Loaded, machine: MachineNames, script: str, versions: str, *, with_values: bool
+) -> Dict[str, str]:
     """Return the files of the archive. Raises ``NotScrubbedError``."""
     run = loaded.run
-    whole = replace(run, artifacts=tuple(_with_text(loaded, each) for each in run.artifacts))
+    whole = replace(run, artifacts=tuple(replace(each, text=loaded.text_of(each), path=None) for each in run.artifacts))
     scrub = scrubber_for(
         machine.environment,
         machine.home,
@@ -60,7 +51,8 @@ def bug_report(loaded: Loaded, machine: Machine, script: str, versions: str, *, 
         _folders(run, loaded.directory),
     )
     if not with_values:
-        whole, script = _without_values(whole), _made_by_torch(script)
+        whole, script = run_without_values(whole, BugReportHiding()), made_by_torch(script)
+    # The page, the index and the manifest are made of the scrubbed run: nothing unscrubbed gets into them.
     whole = everywhere(scrub, whole)
     files = {
         "README.txt": _about(with_values=with_values, with_script=bool(script)),
@@ -89,10 +81,6 @@ def write_archive(files: Mapping[str, str], path: str) -> None:
             archive.writestr(entry, text.encode("utf-8", "backslashreplace"), zipfile.ZIP_DEFLATED)
 
 
-def _with_text(loaded: Loaded, artifact: Artifact) -> Artifact:
-    return replace(artifact, text=loaded.text_of(artifact), path=None)
-
-
 def _folders(run: Run, directory: Optional[str]) -> Dict[str, str]:
     """Return the names that the report has for the folders of the program, of installed packages and of the dump."""
     found: Dict[str, str] = {}
@@ -110,96 +98,8 @@ def _folders(run: Run, directory: Optional[str]) -> Dict[str, str]:
     return found
 
 
-def _without_values(run: Run) -> Run:
-    """Return the run without values of the program; sizes and other whole numbers, which guards check, stay."""
-    sources = tuple(
-        each if each.library or each.text is None else replace(each, text=without_literals(each.text))
-        for each in run.sources
-    )
-    return replace(
-        run,
-        sources=sources,
-        compilations=_quoting_nothing(
-            [
-                replace(each, guards=_quoting_nothing(each.guards, "text"), metrics={}, restarts=_hidden(each.restarts))
-                for each in run.compilations
-            ],
-            "failure",
-            "verdict_reason",
-        ),
-        recompiles=_quoting_nothing(
-            [
-                replace(each, failed=_quoting_nothing(each.failed, "text", "words", "checked", "before", "now"))
-                for each in run.recompiles
-            ],
-            "advice",
-        ),
-        command=_command(run.command),
-        breaks=_quoting_nothing(
-            [replace(each, hints=_hidden(each.hints)) for each in run.breaks], "reason", "explanation", "advice"
-        ),
-        fallbacks=_quoting_nothing(run.fallbacks, "cause", "reason", "advice"),
-        cudagraph_skips=_quoting_nothing(run.cudagraph_skips, "reason", "advice"),
-        cache_lookups=tuple(map(_lookup, run.cache_lookups)),
-        cache_settings=(),
-        cudagraph_rerecords=_quoting_nothing(run.cudagraph_rerecords, "reason", "advice"),
-        shapes=_quoting_nothing(run.shapes, "text", "reason"),
-        findings=_quoting_nothing(run.findings, "title", "text"),
-        notes=_hidden(run.notes),
-        failures=_hidden(run.failures),
-        artifacts=tuple(_artifact(each) for each in run.artifacts),
-    )
-
-
-def _lookup(each: CacheLookup) -> CacheLookup:
-    """Return a look-up without the values in its key, which are those of settings."""
-    changed = tuple(replace(part, before="...", now="...") for part in each.changed)
-    return replace(each, reason=without_values(each.reason), changed=changed, parts=(), settings=None)
-
-
-def _hidden(texts: Sequence[str]) -> Tuple[str, ...]:
-    return tuple(map(without_values, texts))
-
-
-def _quoting_nothing(parts: Sequence[Part], *names: str) -> Tuple[Part, ...]:
-    """Return parts of a run without the values in their texts of these names; an unknown text stays None."""
-    found = []
-    for part in parts:
-        texts = {name: getattr(part, name) for name in names}
-        hidden = {name: without_values(text) for name, text in texts.items() if text is not None}
-        found.append(replace(cast(Any, part), **hidden))
-    return tuple(found)
-
-
-def _artifact(artifact: Artifact) -> Artifact:
-    """Return the artifact without literals if it has the program's code or values; PyTorch's own code stays."""
-    text = artifact.content
-    if text is None:
-        return artifact
-    if artifact.kind in ("transformed", "full_code"):
-        return replace(artifact, text=without_literals(text))
-    if artifact.kind in ("graph", "kernels", "wrapper", "passes"):
-        return replace(artifact, text=_made_by_torch(text))
-    return replace(artifact, text=without_values(text))
-
-
-_QUOTED_LINE = re_compile(r"(, code: )(.*)$", re.MULTILINE)
-
-
-def _made_by_torch(text: str) -> str:
-    """Return code that PyTorch has made, which has to run; the lines of the program that it quotes lose literals."""
-    return _QUOTED_LINE.sub(lambda match: match.group(1) + without_literals_of_line(match.group(2)), text)
-
-
-def _command(command: Sequence[str]) -> Tuple[str, ...]:
-    """Return the program and the names of its options; values may be anything."""
-    kept: List[str] = list(command[:2])
-    for each in command[2:]:
-        kept.append(each.partition("=")[0] + (f"={HIDDEN}" if "=" in each else "") if each.startswith("-") else HIDDEN)
-    return tuple(kept)
-
-
 def _about(*, with_values: bool, with_script: bool) -> str:
+    # What is left out, what is kept: the reader decides whether to publish the archive.
     left = [
         "home folders, user names and the host name, wherever they were (~, <user>, <host>)",
         "folders of the program, of packages and of the dump (<program>, <packages>, <python>, <dump>)",
@@ -208,11 +108,12 @@ def _about(*, with_values: bool, with_script: bool) -> str:
     if not with_values:
         left += [
             "texts in quotes and comments of the program's own source, and of code made from it",
-            "texts in quotes and fractional numbers in guards, reasons and notes",
+            "texts in quotes and fractional numbers in reasons and notes, messages of exceptions",
+            "all values that guards compare, and keys of dicts (<str 1>: equal values have the same number)",
             "values of options of the command line, PyTorch's metrics of compilations",
         ]
     kept = [
-        "names of functions, variables, files and options; whole numbers (sizes)",
+        "names of functions, variables, files and options; sizes, and whole numbers in code and messages",
         "the code of kernels, wrappers, passes and graphs (script.py, too), with the texts in it",
         "common words that are user names, too (root, user, admin, ...) are replaced in paths only",
     ]

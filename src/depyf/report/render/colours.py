@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import Mapping, Tuple
 
-from depyf.lazy_pattern import re_compile
-
 STYLES = Path(__file__).parent / "web" / "style"
-_VARIABLE = re_compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
+_VARIABLE = re.compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=None)

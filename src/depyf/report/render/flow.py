@@ -1,4 +1,4 @@
-"""A drawing of what a call of a compiled function goes through, as SVG: one for each of the user's functions.
+"""The path of a call of a compiled function as an SVG drawing, for each of the user's functions.
 
 A function and each of its resume functions is a frame. In a frame every cache entry is a row, in the order in which
 guards are checked: guards, transformed code, what that calls. Frames stand below each other, callers first; edges from
@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 from urllib.parse import quote
 
-from depyf.answers.ran_text import duration
+from depyf.answers.trace import duration
+from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.guard_groups import GROUPS, group_of
-from depyf.quick_dataclass import dataclass
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.model.counts import RAISED, status_in_words
 from depyf.report.model.run import Compilation, Run
@@ -67,6 +67,7 @@ class _Frame:
 def _draw(facts: FlowFacts, root: int) -> str:
     frames: List[_Frame] = []
     top = 4
+    # The ways by which entries go on to a resume function (``true: line 9``); a single one is a part of its title.
     labels: Dict[int, Set[str]] = {}
     for entry in (entry for function in facts.family(root) for entry in facts.cached(function)):
         for way in facts.branches.ways_on(entry)[0]:
@@ -75,6 +76,7 @@ def _draw(facts: FlowFacts, root: int) -> str:
         frame = _frame(facts, function, top, labels.get(function, set()), is_root=function == root)
         frames.append(frame)
         top = frame.bottom + 16
+    # Frames are placed now, so the edges between them can be.
     edges, width = _lanes(frames)
     name = facts.run.functions[root].qualified_name or facts.run.functions[root].name
     body = "".join("".join(frame.parts) for frame in frames) + edges
@@ -91,6 +93,7 @@ def _frame(facts: FlowFacts, function: int, top: int, labels: Set[str], *, is_ro
     entries = facts.cached(function)
     total = [entry.runs for entry in entries if entry.runs is not None]
     rows: List[str] = []
+    # The rows: guards that fail lead down to the next entry.
     for group in _folded(facts, entries[:MOST_ENTRIES]):
         if len(group) > 1:
             height = guards = _fold(facts, rows, group, y)
@@ -101,6 +104,7 @@ def _frame(facts: FlowFacts, function: int, top: int, labels: Set[str], *, is_ro
         rows.append(arrow([(down, y + guards), (down, following)]))
         rows.append(label(down + 6, y + guards + (height - guards + _FAILS) // 2 + 3, "fails", "flow-small"))
         y = following
+    # All other entries are one row.
     if len(entries) > MOST_ENTRIES:
         more = f"{len(entries) - MOST_ENTRIES:,} more cache entries, checked in the same way"
         rows.append(box(Box(_COLUMNS[0], y, _RIGHT - 2 * _MARGIN, 26), more, "", f"#recompiles{facts.query}"))
@@ -120,7 +124,7 @@ def _frame(facts: FlowFacts, function: int, top: int, labels: Set[str], *, is_ro
 
 
 def _folded(facts: FlowFacts, entries: Sequence[Compilation]) -> Iterator[Sequence[Compilation]]:
-    """Yield the entries in groups that are drawn as one: equal neighbours, except the first and the last of them."""
+    """Yield the entries in groups that are drawn as one box: equal neighbours between the first and the last."""
     for _, neighbours in groupby(entries, key=lambda entry: _what_it_does(facts, entry)):
         alike = list(neighbours)
         if len(alike) < _ALIKE:
@@ -156,6 +160,7 @@ def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y
     failed = f"failed {times(entry.guard_failures)}" if entry.guard_failures else ""
     many = len(entry.guards)
     checks = _with_groups(f"{many} checked" if many else "checked in order", entry, failed)
+    # The box of guards links to the tree of the guards, else to their list, else to the compile times.
     of_guards = f"#guards/{quote(entry.compile_id, safe='')}{facts.query}" if entry.guards else f"#time{facts.query}"
     href = facts.stage(facts.guards.get(entry.compile_id)) or of_guards
     conditions = facts.conditions.of(entry)
@@ -183,16 +188,18 @@ def _row(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation, y
     )
     height = max(_calls(facts, frame, rows, entry, y, calls), checked.height)
     if entry.runs == 0:
+        # The whole row of an entry that never ran is drawn paler.
         rows[begin:] = ['<g class="flow-unused">', *rows[begin:], "</g>"]
     return height, checked.height
 
 
 def _with_groups(text: str, entry: Compilation, failed: str) -> str:
     """Return ``text`` with the groups of the guards of a cache entry, the largest first, as many as the box has room
-    for, and how often it ``failed`` after them: that is about all guards, not about those of a group."""
+    for, and then how often the entry ``failed``, which counts all guards and not one group."""
     counts = Counter(group_of(guard.kind, guard.source, guard.text) for guard in entry.guards)
     names = [(GROUPS[at].name, number) for at, number in counts.most_common() if GROUPS[at].name != _NOT_TOLD]
     groups = [f"{name[:1].lower()}{name[1:]} {number}" for name, number in names]
+    # As many groups as fit; the small ones are left out first.
     for number in range(len(groups), 0, -1):
         whole = f"{text}: {', '.join(groups[:number])}{failed and f'; {failed}'}"
         if fits(whole, _WIDTHS[0]):
@@ -226,10 +233,12 @@ def _calls(facts: FlowFacts, frame: _Frame, rows: List[str], entry: Compilation,
         )
         rows.append(arrow([(start, middle), (x, middle)]))
         at += _BOX_HEIGHT + _GAP
+    # Edges to resume functions leave the box of the code, and go down beside the box of the graph.
     bend = start + 22
     if len(ways) > 1:
         rows.append(label(bend + 6, at + 12, condition or "branch: one of", "flow-small", limit=66))
         at += 18
+    # One box for each way; in front of it a box for what the broken line calls, if that is compiled, too.
     for way in ways:
         for text, href in _onward(facts, way):
             rows.append(box(Box(x, at, _WIDTHS[2], 24), text, "", href))
@@ -282,6 +291,7 @@ def times(number: int) -> str:
 def _lanes(frames: List[_Frame]) -> Tuple[str, int]:
     """Return the edges between frames, a lane for each target (disjoint ones share one), and the whole width."""
     tops = {frame.function: frame.top + 15 for frame in frames}
+    # For each target: the height of its title, then of all rows that go on with it.
     spans: Dict[int, List[int]] = {}
     for frame in frames:
         for y, target in frame.leaves:
@@ -289,6 +299,7 @@ def _lanes(frames: List[_Frame]) -> Tuple[str, int]:
                 spans.setdefault(target, [tops[target]]).append(y)
     ends: List[List[Tuple[int, int]]] = []
     drawn = []
+    # From above, each gets the first lane in which nothing overlaps it (greedy interval colouring).
     for target, points in sorted(spans.items(), key=lambda item: min(item[1])):
         low, high = min(points), max(points)
         lane = next((n for n, taken in enumerate(ends) if all(high < a or low > b for a, b in taken)), len(ends))

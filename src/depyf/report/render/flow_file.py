@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from depyf.lazy_pattern import re_compile
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import Compilation, Run
 from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
@@ -17,9 +16,10 @@ from depyf.report.render.branches import Onward
 from depyf.report.render.colours import STYLES, variables
 from depyf.report.render.flow import MOST_ENTRIES, drawings, times
 from depyf.report.render.flow_facts import FlowFacts
+from depyf.report.render.markdown_text import inline
 from depyf.report.render.svg import stacked
 
-_USED = re_compile(r"var\((--[\w-]+)\)")
+_USED = re.compile(r"var\((--[\w-]+)\)")
 
 
 def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:
@@ -28,27 +28,20 @@ def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:
     for name, run in runs:
         facts = FlowFacts(run)
         if len(runs) > 1:
-            lines += [f"# {_heading(name)}", ""]
+            lines += [f"# {inline(name)}", ""]
         for root in facts.roots():
-            lines += [f"## {_called(run, root)}", "", "```mermaid", *_chart(facts, root), "```", ""]
+            one = run.functions[root]
+            title = inline(one.qualified_name or one.name)
+            lines += [f"## {title}", "", "```mermaid", *_chart(facts, root), "```", ""]
         if not facts.roots():
             lines += ["Nothing was compiled.", ""]
     return "\n".join(lines)
 
 
-def _called(run: Run, function: int) -> str:
-    one = run.functions[function]
-    return _heading(one.qualified_name or one.name)
-
-
-def _heading(name: str) -> str:
-    """Return a name for a heading, without code of Markdown or HTML."""
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", " ".join(name.split()))
-
-
 def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
     yield "flowchart TD"
     begins: Dict[int, str] = {}
+    # Nodes: ``g`` guards, ``t`` transformed code, ``c`` a graph, ``n`` what follows when no entry fits.
     calls: List[Tuple[str, Onward]] = []
     for function in facts.family(root):
         one = facts.run.functions[function]
@@ -68,6 +61,7 @@ def _chart(facts: FlowFacts, root: int) -> Iterator[str]:
             words = f"{len(entries) - len(shown)} more cache entries, then: {words}"
         yield f"    n{function}[{_text(words)}]"
         yield "  end"
+    # Edges between functions come last: Mermaid draws a node where it is named first.
     called = set()
     for node, way in calls:
         called.add(way.function)

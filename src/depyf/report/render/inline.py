@@ -1,19 +1,22 @@
-"""A run as an HTML fragment for a notebook: what was compiled, and the source with the result for each line. It does
-not need the page's scripts and style sheets. Colours are mixed into those of the notebook, light or dark.
+"""A run as an HTML fragment for a notebook: what was compiled, and the source with the result for each line.
+
+The fragment does not need the page's scripts and style sheets. Its colours are mixed into the colours of the notebook,
+light or dark.
 """
 
 from __future__ import annotations
 
 import html
+from dataclasses import field
 from typing import Dict, List, Sequence, Tuple
 
-from depyf.messages import cut
-from depyf.report.model.counts import RAISED, counts_of
+from depyf.base.messages import cut
+from depyf.base.quick_dataclass import dataclass
+from depyf.report.model.counts import RAISED, counts_of, lost, raised
 from depyf.report.model.headline import ORDER_OF_FINDINGS, cost_of, headline, in_seconds
 from depyf.report.model.places import place_text
-from depyf.report.model.run import Place, Recompile, Run
+from depyf.report.model.run import Fallback, GraphBreak, Place, Recompile, Run
 from depyf.report.render.colours import colours_of_graphs
-from depyf.report.render.marks import Marks, marks_of
 
 _MOST_FUNCTIONS = 12
 _MOST_LINES = 300
@@ -132,3 +135,58 @@ def _cut(text: str) -> str:
 
 def _text(value: str) -> str:
     return html.escape(value.encode("utf-8", "replace").decode("utf-8"))
+
+
+@dataclass
+class Marks:
+    """The known facts about one line. ``graphs`` are compile ids, in the order of the run."""
+
+    breaks: List[GraphBreak] = field(default_factory=list)
+    recompiles: List[Recompile] = field(default_factory=list)
+    fallbacks: List[Fallback] = field(default_factory=list)
+    graphs: List[str] = field(default_factory=list)
+    guards: int = 0
+    kernels: int = 0
+
+
+def marks_of(run: Run) -> Dict[Place, Marks]:
+    """Return the marks of every line that has some."""
+    marks: Dict[Place, Marks] = {}
+
+    def at(place: Place) -> Marks:
+        return marks.setdefault((place[0], place[1]), Marks())
+
+    for each in run.breaks:
+        if each.place is not None:
+            at(each.place).breaks.append(each)
+    for fallback in (*lost(run), *raised(run)):
+        if fallback.place is not None:
+            at(fallback.place).fallbacks.append(fallback)
+    for recompile in run.recompiles:
+        if recompile.place is not None:
+            at(recompile.place).recompiles.append(recompile)
+    for compilation in run.compilations:
+        for guard in compilation.guards:
+            if guard.place is not None:
+                at(guard.place).guards += 1
+    for kernel in run.kernels:
+        for place in kernel.places:
+            at(place).kernels += not kernel.extern
+    _graphs(run, marks)
+    return marks
+
+
+def _graphs(run: Run, marks: Dict[Place, Marks]) -> None:
+    """Add the graphs of each line, from the links of graphs and from kernels."""
+    found: Dict[Place, Dict[str, None]] = {}
+    for artifact in run.artifacts:
+        if artifact.kind == "graph" and artifact.compile_id:
+            for link in artifact.links:
+                for place in link.places:
+                    found.setdefault((place[0], place[1]), {})[artifact.compile_id] = None
+    for kernel in run.kernels:
+        if kernel.compile_id:
+            for place in kernel.places:
+                found.setdefault((place[0], place[1]), {})[kernel.compile_id] = None
+    for place, graphs in found.items():
+        marks.setdefault(place, Marks()).graphs = list(graphs)

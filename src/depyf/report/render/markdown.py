@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
+from depyf.base.visible import visible
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
-from depyf.report.model.counts import RAISED, SKIPPED, counts_of, distinct_breaks, parts_by_function, status_in_words
+from depyf.report.model.counts import (
+    RAISED,
+    SKIPPED,
+    counts_of,
+    distinct_breaks,
+    parts_by_function,
+    plain_calls,
+    status_in_words,
+)
 from depyf.report.model.headline import ORDER_OF_FINDINGS, compile_time, cost_of, headline
 from depyf.report.model.places import is_of_a_library, own_place, place_text
-from depyf.report.model.run import Artifact, Compilation, FailedGuard, Fallback, Function, Place, Run
+from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Fallback, Function, Place, Run
+from depyf.report.render.markdown_text import code, inline, link
 from depyf.report.render.memory_words import short_line, with_memory
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
-from depyf.visible import visible
 
 _FINDINGS = 10
 
 _STAGES = frozenset(stage.value for stage in Stage)
 
-INCOMPLETE = "This dump is incomplete: depyf failed to make a part of it."
+INCOMPLETE = "This dump is incomplete: depyf failed to make some parts."
 """The heading of ``Run.failures``; the page has the same."""
 
 
 def index_markdown(run: Run) -> str:
     """Return the text of the file: the costs of time first, then function by function."""
-    lines = ["# What torch.compile did", "", f"**{_text(headline(run))}**", "", *_head(run), ""]
+    lines = ["# What torch.compile did", "", f"**{inline(headline(run))}**", "", *_head(run), ""]
     if run.failures:
-        lines += [f"**{INCOMPLETE}**", "", *(f"- {_text(each)}" for each in run.failures), ""]
+        lines += [f"**{INCOMPLETE}**", "", *(f"- {inline(each)}" for each in run.failures), ""]
     lines += [*_overview(run), ""]
     if run.findings:
         lines += [
@@ -46,16 +55,16 @@ def index_markdown(run: Run) -> str:
     if rest:
         lines += ["## Other files", "", *(f"- {_link(artifact)}" for artifact in rest), ""]
     if run.notes:
-        lines += ["## Notes", "", *(f"- {_text(note)}" for note in run.notes), ""]
+        lines += ["## Notes", "", *(f"- {inline(note)}" for note in run.notes), ""]
     return visible("\n".join(lines))
 
 
 def _head(run: Run) -> Iterator[str]:
     versions = [f"{name} {version}" for name, version in (("PyTorch", run.torch), ("Python", run.python)) if version]
     if run.command:
-        yield f"`{' '.join(run.command)}`" + (f" ({', '.join(versions)})" if versions else "")
+        yield code(" ".join(run.command)) + (f" ({inline(', '.join(versions))})" if versions else "")
     elif versions:
-        yield ", ".join(versions)
+        yield inline(", ".join(versions))
     if run.rank is not None:
         yield f"Rank {run.rank}."
 
@@ -87,8 +96,8 @@ def _if_known(run: Run, value: object) -> object:
 
 def _findings(run: Run) -> Iterator[str]:
     for number, finding in enumerate(run.findings[:_FINDINGS], 1):
-        place = f" ({place_text(run, finding.place)})" if finding.place else ""
-        yield f"{number}. **{_text(finding.title)}**{place}{cost_of(finding)}. {_text(finding.text)}".rstrip()
+        place = f" ({_place(run, finding.place)})" if finding.place else ""
+        yield f"{number}. **{inline(finding.title)}**{place}{cost_of(finding)}. {inline(finding.text)}".rstrip()
     if len(run.findings) > _FINDINGS:
         yield f"{_FINDINGS + 1}. ... and {len(run.findings) - _FINDINGS} more"
 
@@ -96,7 +105,7 @@ def _findings(run: Run) -> Iterator[str]:
 def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> Iterator[str]:
     """Yield the section of a function; ``run`` is its part of the run."""
     place = f"{run.sources[function.source].path}:{function.first_line}"
-    yield f"## `{function.qualified_name}` ({place})"
+    yield f"## {code(function.qualified_name)} ({inline(place)})"
     yield ""
     if run.compilations:
         yield "| compile id | what | status | seconds | guards | cache | runs |"
@@ -105,35 +114,30 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         yield ""
     sites = dict.fromkeys(each.compiled_at for each in run.compilations if each.compiled_at is not None)
     if sites:
-        yield f"- `torch.compile` was called at {', '.join(place_text(run, each) for each in sites)}"
+        yield f"- `torch.compile` was called at {', '.join(_place(run, each) for each in sites)}"
+    # Every compilation meets a break again: it is listed once, with their ids.
     met: Dict[Tuple[Optional[Place], str], Dict[str, None]] = {}
     for one in run.breaks:
         met.setdefault((one.place, one.reason), {}).setdefault(str(one.compile_id))
     for each in distinct_breaks(run.breaks):
-        where = ", ".join(met[each.place, each.reason])
-        title = _text(described_break(each.reason, each.explanation))
+        where = inline(", ".join(met[each.place, each.reason]))
+        title = inline(described_break(each.reason, each.explanation))
         yield f"- **Graph break** at {_at(run, each.place, each.stack)} ({where}): {title}"
         if each.advice:
-            yield f"  - {_text(each.advice)}"
+            yield f"  - {inline(each.advice)}"
     for recompile in run.recompiles:
+        # The guard that made it recompile, then the other entries that did not fit either.
         first = recompile.failed[0]
-        yield f"- **Recompilation** {recompile.compile_id}: {_failed(run, first)}"
+        yield f"- **Recompilation** {inline(recompile.compile_id)}: {_failed(run, first)}"
         for failed in recompile.failed[1:4]:
-            yield f"  - and {failed.entry or 'another entry'} did not fit: {_failed(run, failed)}"
+            yield f"  - and {inline(failed.entry or 'another entry')} did not fit: {_failed(run, failed)}"
         if recompile.advice:
-            yield f"  - {_text(recompile.advice)}"
-    for fallback in run.fallbacks:
-        where = f" at {_stack(run, fallback)}" if fallback.place else ""
-        reason = _text(described_error_in_line(fallback.reason))
-        if fallback.cause == RAISED:
-            yield f"- **Failed to compile**{where}, and the call raised {reason}"
-        else:
-            yield f"- **Runs as plain Python**{where}: {fallback.cause}. {reason}"
-        if fallback.advice:
-            yield f"  - {_text(fallback.advice)}"
+            yield f"  - {inline(recompile.advice)}"
+    yield from _fallbacks(run)
     yield from map(_lookup, (each for each in run.cache_lookups if each.reason))
     for artifact in with_memory(run):
-        yield f"- **Memory** of {_text(short_line(run, artifact))}"
+        yield f"- **Memory** of {inline(short_line(run, artifact))}"
+    # Last the files of the function, then tables of what a backend has printed or split.
     files = [*([] if full_code is None else [full_code]), *_files(run)]
     if files:
         yield ""
@@ -142,24 +146,40 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
     yield from _pieces(run)
 
 
+def _fallbacks(run: Run) -> Iterator[str]:
+    for fallback in run.fallbacks:
+        where = f" at {_stack(run, fallback)}" if fallback.place else ""
+        reason = inline(described_error_in_line(fallback.reason))
+        if fallback.cause == RAISED:
+            yield f"- **Failed to compile**{where}, and the call raised {reason}"
+        else:
+            calls = plain_calls(fallback)
+            what = inline(fallback.cause) + (f", {calls}" if calls else "")
+            yield f"- **Runs as plain Python**{where}: {what}. {reason}"
+        if fallback.advice:
+            yield f"  - {inline(fallback.advice)}"
+
+
 def _at(run: Run, place: Optional[Place], stack: Sequence[Place]) -> str:
     """Return the user's line that leads to a place, with that place if it is in a library."""
     own = own_place(run, place, stack)
-    return place_text(run, own) + ("" if own == place else f" (in {place_text(run, place)})")
+    return _place(run, own) + ("" if own == place else f" (in {_place(run, place)})")
 
 
-def _stack(run: Run, each: Union[Fallback, FailedGuard]) -> str:
+def _stack(run: Run, each: Union[Fallback, FailedEntryGuard]) -> str:
     """Return the user's line that it is due to, and the user's calls that led there."""
     if not each.stack:
-        return place_text(run, each.place)
+        return _place(run, each.place)
     before = each.stack[: each.stack.index(each.place)] if each.place in each.stack else ()
-    callers = [place_text(run, caller) for caller in reversed(before) if not is_of_a_library(run, caller)]
+    callers = [_place(run, caller) for caller in reversed(before) if not is_of_a_library(run, caller)]
     return ", called from ".join([_at(run, each.stack[-1], each.stack), *callers])
 
 
 def _lookup(each: CacheLookup) -> str:
     which = f"{each.cache} {each.state}" + (", backward" if each.backward else "")
-    return f"- **Cache** ({each.compile_id}, {which}): {_text(each.reason)}" + _text(changed_in_words(each.changed))
+    return f"- **Cache** ({inline(f'{each.compile_id}, {which}')}): {inline(each.reason)}" + inline(
+        changed_in_words(each.changed)
+    )
 
 
 def _printed(run: Run) -> Iterator[str]:
@@ -184,7 +204,8 @@ def _pieces(run: Run) -> Iterator[str]:
     yield "|---|---|---:|---|"
     for (piece, compile_id), ours in pieces.items():
         graphs = sum(each.kind == "graph" for each in ours)
-        yield f"| {piece} | {compile_id} | {graphs} | {', '.join(_link(a) for a in ours if a.kind == 'kernels')} |"
+        kernels = ", ".join(_link(each) for each in ours if each.kind == "kernels")
+        yield f"| {inline(piece)} | {inline(compile_id)} | {graphs} | {kernels} |"
 
 
 def _of_no_compilation(artifact: Artifact) -> bool:
@@ -208,11 +229,11 @@ def _compilation(run: Run, each: Compilation) -> str:
     known = run.origin != "files"
     numbers = [f"{seconds:.2f}", str(len(each.guards))] if known else ["", ""]
     cells = [each.compile_id, what, status_in_words(each), *numbers, cache, runs]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(map(inline, cells))} |"
 
 
-def _failed(run: Run, failed: FailedGuard) -> str:
-    return _text(failed.words) + (f" ({_stack(run, failed)})" if failed.place else "")
+def _failed(run: Run, failed: FailedEntryGuard) -> str:
+    return inline(failed.words) + (f" ({_stack(run, failed)})" if failed.place else "")
 
 
 def _files(run: Run) -> List[Artifact]:
@@ -221,9 +242,8 @@ def _files(run: Run) -> List[Artifact]:
 
 
 def _link(artifact: Artifact) -> str:
-    return f"[{artifact.path}]({artifact.path})" if artifact.path else artifact.title
+    return link(artifact.path, artifact.path) if artifact.path else inline(artifact.title)
 
 
-def _text(text: str) -> str:
-    """Return the text on one line, escaped for Markdown."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+def _place(run: Run, place: Optional[Place]) -> str:
+    return inline(place_text(run, place))

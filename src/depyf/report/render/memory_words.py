@@ -15,7 +15,7 @@ INCOMPLETE = "at least: the sizes of some results are not known"
 
 
 def place_of_line(run: Run, artifact: Artifact, line: int) -> Optional[Place]:
-    """Return the innermost line of the user's that a line of an artifact comes from; without one, that of a library."""
+    """Return the innermost line of the user, or else of a library, that a line of an artifact comes from."""
     places = [place for link in artifact.links if link.first <= line <= link.last for place in link.places]
     return innermost_place(run, places)
 
@@ -71,6 +71,7 @@ def _table(run: Run, artifact: Artifact, title: str, tensors: Sequence[HeldTenso
         place = place_of_line(run, artifact, each.line)
         where = "an input" if each.input else "" if place is None else place_text(run, place)
         yield f"    {in_words(each.bytes):>10}  {each.name:<24}  {where}".rstrip()
+    # The table ends with what is not listed, so that its sum is the total.
     rest = total - sum(each.bytes for each in tensors[:_SHOWN])
     if rest > 0:
         yield f"    {in_words(rest):>10}  all others"

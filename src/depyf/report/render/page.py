@@ -65,7 +65,7 @@ def render_pages(
     names: Sequence[str] = (),
     comparison: Optional[Mapping[str, object]] = None,
 ) -> str:
-    """Return the page of ``page_parts``."""
+    """Return the page for several runs as one string; see ``page_parts``."""
     return "".join(page_parts(runs, differences, names, comparison))
 
 
@@ -77,19 +77,22 @@ def page_parts(
 ) -> Iterator[str]:
     """Yield one page for several runs, with a selector of the run and a view of their differences, in parts.
 
-    ``names`` are the names of the runs (``rank 0``, by default), which ``differences`` have in ``ranks``. With the
-    numbers of a ``comparison`` the view is called ``What changed``, and is the first.
+    ``names`` are the names of the runs (default: ``rank 0``, ...); the ``ranks`` of ``differences`` use these names.
+    With the numbers of a ``comparison`` the view of differences is titled ``What changed`` and comes first.
     """
-    called = [names[at] if at < len(names) else _name(run, at) for at, (run, _) in enumerate(runs)]
+    called = [f"rank {at if run.rank is None else run.rank}" for at, (run, _) in enumerate(runs)]
+    called[: len(names)] = names[: len(called)]
     script = _script()
+    program = " ".join(runs[0][0].command)[:80] if runs else ""
     parts = {
-        "title": html.escape(printable(f"{_program(runs[0][0])} · depyf" if runs else "depyf")),
+        "title": html.escape(printable(f"{program or 'A run of torch.compile'} · depyf" if runs else "depyf")),
         "style": "\n".join(_file("style", name) for name in _STYLES),
         "script": script,
         "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
     }
     # One pass: inserted text may itself look like a placeholder.
+    # ``re.split`` with a group alternates text and name: odd numbers are names of placeholders.
     for number, text in enumerate(re.split(r"@@(\w+)@@", _file("", "page.html"))):
         if text == "data" and number % 2:
             yield from data_element(runs, differences, called, comparison)
@@ -105,14 +108,6 @@ def _script() -> str:
 
 def _file(folder: str, name: str) -> str:
     return (_WEB / folder / name).read_text(encoding="utf-8")
-
-
-def _name(run: Run, at: int) -> str:
-    return f"rank {run.rank if run.rank is not None else at}"
-
-
-def _program(run: Run) -> str:
-    return " ".join(run.command)[:80] or "A run of torch.compile"
 
 
 def _drawings(at: int, run: Run) -> str:

@@ -1,6 +1,6 @@
-"""The data of the page, as one element of it: for each run its manifest, texts of artifacts, and links between lines.
+"""The data of the page, in one element: for each run its manifest, texts of artifacts, and links between lines.
 
-All of it is JSON. Large data is packed (zlib, base64), which makes the page of 24 layers an eighth as large, and costs
+The data is JSON. Large data is packed (zlib, base64), which makes the page of 24 layers an eighth as large, and costs
 no time when it is opened: there is less to read.
 """
 
@@ -10,24 +10,23 @@ import base64
 import dataclasses
 import itertools
 import json
+import re
 import zlib
 from collections import Counter
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import called, described_break
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
 from depyf.diagnosis.guard_requirements import required
 from depyf.diagnosis.guard_sources import as_written
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import replace
 from depyf.report.analysis.source_facts import source_facts
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
-from depyf.report.model.manifest import json_parts
+from depyf.report.model.manifest import defaults_of_lists, json_parts
 from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import Artifact, Place, Run
-from depyf.report.model.sides import with_sides
 from depyf.report.render.memory_words import for_page
 
 TextOf = Callable[[Artifact], Optional[str]]
@@ -38,8 +37,8 @@ Difference = Mapping[str, object]
 _PACKED_FROM = 500_000
 """The size in bytes from which data is packed; smaller data stays readable in the page."""
 
-_MARKUP = re_compile(r"<(?=[/!sS])")
-_SURROGATE = re_compile("[\ud800-\udfff]")
+_MARKUP = re.compile(r"<(?=[/!sS])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def data_element(
@@ -53,6 +52,7 @@ def data_element(
     first: List[str] = []
     size = 0
     for part in parts:
+        # Collected up to the limit: data that ends before it stays readable, and is not packed.
         first.append(part)
         size += len(part)
         if size >= _PACKED_FROM:
@@ -72,6 +72,7 @@ def _packed(parts: Iterable[str]) -> Iterator[str]:
     left = b""
     for part in parts:
         left += packer.compress(part.encode("utf-8"))
+        # base64 turns 3 bytes into 4 letters: parts of a multiple of 3 can be joined.
         whole = len(left) - len(left) % 3
         if whole:
             yield base64.b64encode(left[:whole]).decode("ascii")
@@ -91,14 +92,20 @@ def _data(
         yield before
         yield from _run(run, text_of)
         before = ","
-    rest = f'"differences":{_json(list(differences))},"names":{_json(names)},"comparison":{_json(comparison)}'
-    yield f"{'' if runs else before}],{rest}}}"
+    rest = {
+        "differences": list(differences),
+        "names": names,
+        "comparison": comparison,
+        "defaults": defaults_of_lists(),  # what the manifests of the runs omit
+    }
+    yield f"{'' if runs else before}],{_json(rest)[1:]}"
 
 
 def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     """Yield a run as JSON: its manifest, without data that is stored once elsewhere (texts) or shorter (stacks,
     links)."""
     run = with_sides(run)
+    # Texts, links and the parts of cache keys are not repeated in the manifest.
     bare = replace(
         run,
         artifacts=tuple(replace(each, text=None, links=(), memory=None) for each in run.artifacts),
@@ -110,6 +117,7 @@ def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     yield from json_parts(bare)
     yield ',"texts":'
     yield from _object(_texts(run, text_of))
+    # Links name a stack by its number: ``stacks`` is complete once all links are written.
     stacks: Dict[Tuple[Place, ...], int] = {}
     yield ',"links":'
     yield from _object(_links(run, stacks))
@@ -152,6 +160,7 @@ def _links(run: Run, stacks: Dict[Tuple[Place, ...], int]) -> Iterator[Tuple[str
     repeated = {at for at, count in Counter(id(each.links) for each in linked.values()).items() if count > 1}
     known: Dict[int, str] = {}
     for artifact in linked.values():
+        # Layers that are compiled one by one share their links: these are written as text once.
         at = id(artifact.links)
         if at in known:
             yield artifact.id, known[at]
@@ -210,3 +219,30 @@ def printable(text: str, form: str = "\ufffd") -> str:
     else:
         return text
     return _SURROGATE.sub(lambda match: form.format(ord(match.group())), text)
+
+
+def with_sides(run: Run) -> Run:
+    """Return the run with ``backward`` set for the later graphs of compilations that have a forward and a backward one.
+    Inductor's passes run on both alike and keep most names of nodes; a graph is on the side that it has more names of.
+    Joint graphs are both, and earlier graphs are neither."""
+    known: Dict[Optional[str], List[Artifact]] = {}
+    for each in run.artifacts:
+        if each.kind == "graph" and each.backward is not None:
+            known.setdefault(each.compile_id, []).append(each)
+    return replace(run, artifacts=tuple(_with_side(each, known) for each in run.artifacts))
+
+
+def _with_side(artifact: Artifact, known: Dict[Optional[str], List[Artifact]]) -> Artifact:
+    graphs = known.get(artifact.compile_id, [])
+    if artifact.kind != "graph" or artifact.backward is not None or len({each.backward for each in graphs}) < 2:
+        return artifact
+    if artifact.order <= min(each.order for each in graphs) or "joint" in artifact.stage.lower():
+        return artifact
+    names = _names(artifact)
+    shared: List[Tuple[int, bool]] = [(len(names & _names(each)), bool(each.backward)) for each in graphs]
+    most, side = max(shared)
+    return replace(artifact, backward=side) if most else artifact
+
+
+def _names(artifact: Artifact) -> FrozenSet[str]:
+    return frozenset(name for link in artifact.links for name in link.names)

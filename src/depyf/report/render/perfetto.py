@@ -1,7 +1,8 @@
 """The phases of compilations as a trace that Perfetto and ``chrome://tracing`` open.
 
 The format is the JSON of "Trace Event Format" (Google, 2016): complete events (``"ph": "X"``) with times in
-microseconds, a process for each run, a thread for each compile id.
+microseconds, a process for each run, a thread for each compile id. A module of its own, because no
+other module knows this format.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
         start = _since(run, phase.start) - first
         if not (math.isfinite(start) and math.isfinite(phase.seconds)):
             continue
+        # A thread for each compilation, and another one for its backward; its name comes once, before its first phase.
         lane = (phase.compile_id, phase.backward)
         if lane not in threads:
             threads[lane] = len(threads) + 1

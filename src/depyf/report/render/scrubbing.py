@@ -1,7 +1,7 @@
 """Remove names of people and machines, paths and secrets from the text of a bug report.
 
-A scrubber only replaces text. What it does not know of it can't replace: ``Scrubber.left`` finds what it knows of and
-was not replaced, so that nothing is written in which there is some.
+A scrubber replaces the names and texts that it knows, and nothing else. ``Scrubber.left`` finds known names and texts
+that are still in a text, so that a file with one is not written.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ import warnings
 from dataclasses import field, fields, is_dataclass
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.decompiler.syntax import parse
 
 T = TypeVar("T")
 
-_HOME = re_compile(r"(?:/home|/Users|/export/home|[A-Za-z]:\\+Users)[/\\]+([^/\\\s\"'<>:|*?]+)")
-_CACHE = re_compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
+_HOME = re.compile(r"(?:/home|/Users|/export/home|[A-Za-z]:\\+Users)[/\\]+([^/\\\s\"'<>:|*?]+)")
+_CACHE = re.compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
 """PyTorch's folder for what it generates has the user's name."""
-_SECRET = re_compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
-_TEXT_VALUE = re_compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
-_LONG_TEXT = re_compile(r"'''|\"\"\"|\\[\r\n]")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
+_TEXT_VALUE = re.compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+_LONG_TEXT = re.compile(r"'''|\"\"\"|\\[\r\n]")
 """What makes a text go over several lines."""
-_LINE = re_compile(r"[^\r\n]+")
-_LONE_RETURN = re_compile(r"\r(?!\n)")
-_SUBSCRIPT = re_compile(r"[\w\])]\[\Z")
-_DICT_KEY = re_compile(r"[{,] ?\Z")
-_FLOAT = re_compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_LINE = re.compile(r"[^\r\n]+")
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+_SUBSCRIPT = re.compile(r"[\w\])]\[\Z")
+_DICT_KEY = re.compile(r"[{,] ?\Z")
+_FLOAT = re.compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 
 _COMMON = frozenset(
     {"root", "user", "admin", "test", "ubuntu", "runner", "localhost", "python", "torch", "main", "data"}
@@ -42,7 +41,7 @@ _COMMON = frozenset(
 _SETTINGS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled", "wayland"})
 """Values of variables that are named like secrets, and are none: TOKENIZERS_PARALLELISM, XDG_SESSION_TYPE."""
 
-_ADDRESS = re_compile(r"(?<![\w.-])([\w.-]+)@([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
+_ADDRESS = re.compile(r"(?<![\w.-])([\w.-]+)@([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
 
 _SHORTEST = 3
 HIDDEN = "…"
@@ -64,7 +63,7 @@ class Scrubber:
         return text
 
     def left(self, text: str) -> List[str]:
-        """Return what is still in the text, of what is to be replaced."""
+        """Return the names and texts to be replaced that are still in ``text``."""
         found = [each for each in self.texts if each in text]
         found += [name for name in self.names if self._pattern(name).search(text)]
         return found + [match.group(0) for match in _HOME.finditer(text)][:1]
@@ -86,10 +85,12 @@ def scrubber_for(
     texts = {folder: name for folder, name in folders.items() if len(folder) > 1}
     if len(home) > 1:
         texts[home] = "~"
+    # Secrets: values of variables called ``..._TOKEN`` and alike, except settings and numbers.
     for name, value in environment.items():
         is_word = value.isdecimal() or value.lower() in _COMMON | _SETTINGS
         if _SECRET.search(name) and len(value) >= _SHORTEST + 1 and not is_word:
             texts.setdefault(value, f"<{name}>")
+    # A report may be of another machine: names of users come from its home folders, hosts from ``user@host``.
     names = {user: "<user>", host: "<host>", host.partition(".")[0]: "<host>"}
     users = {match[1] for text in report for pattern in (_HOME, _CACHE) for match in pattern.finditer(text)}
     names.update((each, "<user>") for each in sorted(users - set(names)))
@@ -152,8 +153,8 @@ def _without_text(match: re.Match[str]) -> str:
 def without_literals(source: str) -> str:
     """Return Python source with the contents of its string literals and comments hidden; lines stay where they are.
 
-    What can't be read as Python loses everything behind the first quote or ``#`` of a line, and all of its lines if a
-    text may go over several of them.
+    A text that can't be read as Python loses the rest of each line from its first quote or ``#`` on, and all lines if a
+    literal may go over several lines.
     """
     try:
         spans = _literals(source)
@@ -173,13 +174,13 @@ def _without(spans: Sequence[_Span], source: str) -> str:
 
 
 def _split(line: str, ending: str) -> List[str]:
-    """Return the line with the line ends of the literal behind it, so that later lines keep their numbers."""
+    """Return the line, followed by the line ends of the literal, so that later lines keep their numbers."""
     body = line[:-1] if line.endswith("\n") else line
     return [*([body + "\n"] if line.endswith("\n") or ending else [body]), *ending]
 
 
 def _before_quotes(line: str) -> str:
-    """Return a line up to the first quote or ``#``; nothing of it if it may begin in a text."""
+    """Return a line up to the first quote or ``#``; empty if the line may begin inside of a text."""
     if line.count("'") % 2 or line.count('"') % 2:
         return HIDDEN
     at = min((line.index(each) for each in "'\"#" if each in line), default=len(line))
@@ -188,7 +189,7 @@ def _before_quotes(line: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def without_literals_of_line(line: str) -> str:
-    """Return a single line of a program without its literals; nothing of it where it may be a part of a text."""
+    """Return a single line of a program without its literals; empty if the line may be a part of a text."""
     if len(line) > _LONGEST:
         return HIDDEN
     opened, missing = _brackets(line)

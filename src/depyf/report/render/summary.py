@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
-from depyf.messages import cut, listed
+from depyf.base.messages import cut, listed
 from depyf.report.model.counts import counts_of, lost
 from depyf.report.model.headline import compile_time, cost_of, headline, many
 from depyf.report.model.phases import phase_totals
 from depyf.report.model.places import place_text
-from depyf.report.model.run import Place, Run
+from depyf.report.model.run import Run
 
 _WIDTH = 24
 _LONGEST = 110
@@ -53,9 +53,10 @@ def _counts(run: Run) -> List[Tuple[str, str]]:
     ]
     if run.origin == "files":
         return always
+    broken_at = dict.fromkeys(place_text(run, each.place) for each in run.breaks if each.place is not None)
     return [
         *always[:2],
-        ("graph breaks", f"{counts.graph_breaks}{_places(run, [each.place for each in run.breaks])}{met}"),
+        ("graph breaks", f"{counts.graph_breaks}{_listed(list(broken_at))}{met}"),
         ("recompilations", str(counts.recompilations) + _named(run, [each.function for each in run.recompiles])),
         ("fallbacks to eager", str(counts.fallbacks) + _named(run, [each.function for each in lost(run)])),
         *([("failed compilations", str(counts.failed))] if counts.failed else []),
@@ -78,11 +79,6 @@ def whose_page(ours: Run, shown: Sequence[Run], *, of_many: bool) -> str:
     if of_many:
         return f" (rank {ours.rank})"
     return f" (rank {ours.rank}; the rank that ends last writes the page of all)"
-
-
-def _places(run: Run, places: Sequence[Optional[Place]]) -> str:
-    known = dict.fromkeys(place_text(run, place) for place in places if place is not None)
-    return _listed(list(known))
 
 
 def _named(run: Run, functions: Sequence[object]) -> str:

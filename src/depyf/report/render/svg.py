@@ -6,8 +6,8 @@ import html
 import re
 from typing import List, Sequence, Tuple
 
-from depyf.messages import cut
-from depyf.quick_dataclass import dataclass
+from depyf.base.messages import cut
+from depyf.base.quick_dataclass import dataclass
 
 _TITLE_WIDTH = 6.9
 """How wide a letter of a box is, on average and generously, in pixels: texts that could be wider are cut."""
@@ -43,6 +43,7 @@ def svg(width: int, height: int, title: str, body: str) -> str:
 
 def stacked(drawings: Sequence[str], style: str, page: str) -> str:
     """Return drawings below each other as one file with a style sheet; links into the page get its address ``page``."""
+    # Drawings are placed by the sizes in their own heads, the first one on top.
     sizes = [re.search(r'width="(\d+)" height="(\d+)"', each) for each in drawings]
     widths, heights = zip(*((int(size.group(1)), int(size.group(2))) for size in sizes if size)) if sizes else ((), ())
     tops = [sum(heights[:at]) + at * _APART for at in range(len(heights))]
@@ -59,8 +60,9 @@ def stacked(drawings: Sequence[str], style: str, page: str) -> str:
 
 def box(place: Box, title: str, text: str = "", href: str = "", kind: str = "", details: Sequence[str] = ()) -> str:
     """Return a box with one line or two, and lines of ``details`` below them, which links to ``href``. Text that does
-    not fit is cut; the title has all of it."""
+    not fit is cut; the title (tooltip) has the whole text."""
     middle = place.y + (place.height - LINE * len(details)) / 2
+    # One line is centred; of two the first is above the middle.
     baseline = middle + 4 if not text else middle - 3
     lines = [label(place.x + 9, baseline, title, "flow-text flow-mono", limit=int((place.width - 16) / _TITLE_WIDTH))]
     if text:
@@ -100,6 +102,7 @@ def label(x: float, y: float, text: str, kind: str, *, limit: int = 200, end: bo
 def arrow(points: Sequence[Tuple[int, int]]) -> str:
     """Return a line along the points with a head at its end; corners are rounded a little."""
     steps: List[str] = [f"M{points[0][0] + 0.5:g} {points[0][1] + 0.5:g}"]
+    # At each corner: a line up to ``_RADIUS`` before it, and a quadratic curve around it.
     for (x0, y0), (x1, y1), (x2, y2) in zip(points, points[1:], points[2:]):
         before, after = _towards(x1, y1, x0, y0), _towards(x1, y1, x2, y2)
         steps.append(

@@ -6,11 +6,10 @@ import os
 from typing import Dict, Iterable, List, Optional, Sequence
 from urllib.parse import quote
 
-from depyf import file_names
-from depyf.quick_dataclass import replace
-from depyf.regular_files import write_whole
-from depyf.report.diff.comparison import Comparison
-from depyf.report.diff.comparison_data import as_differences, tables_of
+from depyf.base.quick_dataclass import replace
+from depyf.base.regular_files import write_whole
+from depyf.report.diff.comparison import RunComparison
+from depyf.report.diff.comparison_output import as_differences, tables_of
 from depyf.report.diff.rank_groups import Difference
 from depyf.report.diff.rank_summary import summary_json
 from depyf.report.model.manifest import json_parts, without_texts
@@ -20,8 +19,10 @@ from depyf.report.read.ranks import Ranks
 from depyf.report.read.reading import Loaded
 from depyf.report.render.flow_file import flow_markdown, flow_svg
 from depyf.report.render.markdown import index_markdown
+from depyf.report.render.markdown_text import fenced, inline
 from depyf.report.render.page import page_parts
 from depyf.report.render.perfetto import perfetto_trace
+from depyf.torch_trace import file_names
 
 
 def write_report(ranks: Ranks, output: Optional[str], trace: Optional[str] = None, flow: Optional[str] = None) -> str:
@@ -33,11 +34,12 @@ def write_report(ranks: Ranks, output: Optional[str], trace: Optional[str] = Non
     ``OSError``, before anything is written when a file that depyf has not written would be replaced.
     """
     runs = ranks.runs
-    page = output or _directory(runs)
+    page = output or runs[0].directory or "."
     if not page.endswith((".html", ".htm")):
         page = os.path.join(page, file_names.page_file())
     directory = os.path.dirname(page) or "."
     index = file_names.index_file(os.path.splitext(page)[0])
+    # A manifest for each run, unless its own is beside the page, or in the folder of its process.
     manifests = {}
     for each in runs:
         beside = each.directory is not None and os.path.realpath(each.directory) == os.path.realpath(directory)
@@ -45,8 +47,10 @@ def write_report(ranks: Ranks, output: Optional[str], trace: Optional[str] = Non
             mark = f".{each.name.replace(' ', '_')}" if len(runs) > 1 else ""
             run = without_texts(each.run) if beside else _with_texts(each)
             manifests[os.path.join(directory, file_names.manifest_file(mark))] = run
+    # All names are checked before the first file is written.
     check([page, index, *manifests, *filter(None, (trace, flow))])
     os.makedirs(directory, exist_ok=True)
+    # Of many ranks the first difference is how many compiled the same.
     head = ranks.in_numbers()
     apart = [*([head] if head is not None else []), *ranks.differences()]
     _write(page, page_parts([(each.run, each.text_of) for each in runs], apart, [each.name for each in runs]))
@@ -95,13 +99,13 @@ def _index(runs: Sequence[Loaded], apart: Sequence[Difference]) -> str:
     if len(runs) > 1 or apart:
         lines += ["# Where the ranks differ", ""]
         for each in apart:
-            lines += [f"## {each['title']}", "", each["text"], ""]
+            lines += [f"## {inline(each['title'])}", "", inline(each["text"]), ""]
             for name, text in each["ranks"].items():
-                lines += [f"{name}:", "", "```text", *text.splitlines(), "```", ""]
+                lines += [f"{inline(name)}:", "", *fenced(text), ""]
         if not apart:
             lines += ["They compiled the same, in the same order.", ""]
     for loaded in runs:
-        lines += [f"# {loaded.name}", ""] if len(runs) > 1 else []
+        lines += [f"# {inline(loaded.name)}", ""] if len(runs) > 1 else []
         lines += [index_markdown(loaded.run)]
     return "\n".join(lines)
 
@@ -114,15 +118,11 @@ def _with_texts(loaded: Loaded) -> Run:
     return replace(loaded.run, artifacts=tuple(artifacts))
 
 
-def write_comparison(before: Loaded, after: Loaded, comparison: Comparison, path: str) -> None:
+def write_comparison(before: Loaded, after: Loaded, comparison: RunComparison, path: str) -> None:
     """Write the page that shows two runs and what changed from one to the other. Raises ``OSError``."""
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     runs = [(each.run, each.text_of) for each in (before, after)]
     _write(path, page_parts(runs, as_differences(comparison), [before.name, after.name], tables_of(comparison)))
-
-
-def _directory(runs: Sequence[Loaded]) -> str:
-    return runs[0].directory or "."
 
 
 def _write(path: str, parts: Iterable[str]) -> None:

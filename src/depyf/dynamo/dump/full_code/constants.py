@@ -1,34 +1,39 @@
-"""Constants of transformed code without a literal: the objects that the names ``__const_<kind>_<n>`` in its source
-represent. The names are numbered for each code object, so two functions of a file may use one name for different
-objects; one of them is then renamed.
+"""Find the objects that the names ``__const_<kind>_<n>`` in decompiled source represent: constants without a literal.
+
+The decompiler numbers these names for each code object, so two functions of a file may use one name for different
+objects. Then one of the two names is changed.
 """
 
 from __future__ import annotations
 
+import re
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.dump.full_code.original import Original
 from depyf.dynamo.dump.full_code.story import Entry
-from depyf.dynamo.dump.full_code.user_globals import description
+from depyf.dynamo.dump.full_code.user_globals import description, hidden_description
 from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.stable_expressions import Naming, tidy
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
+from depyf.report.render.hidden_values import NAME, PLAIN, HiddenValues, in_code
 
-_PLACEHOLDER = re_compile(r"\b__const_(\w+)_\d+\b")
+_PLACEHOLDER = re.compile(r"\b__const_(\w+)_\d+\b")
 
 ITER = "__const_iter_0"
-"""The builtin ``iter`` itself, which the decompiler calls for an instruction that makes an iterator."""
-_NAMES_ITER = re_compile(r"\biter\b")
+"""The builtin ``iter``, which the decompiler calls for an instruction that makes an iterator: ``__const_iter_0(x)``."""
+_NAMES_ITER = re.compile(r"\biter\b")
 
 _NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 
 Position = Tuple[int, ...]
-"""The position of a constant: its index in ``co_consts``, after those of the enclosing code objects and tuples."""
+"""The position of a constant: its index in ``co_consts``, after the indexes of the enclosing code objects and
+tuples.
+"""
 
 
-_Place = Tuple[object, CodeType, Position]
+_Located = Tuple[object, CodeType, Position]
+"""A constant, the code object that has it, and its position there."""
 
 
 @dataclass(frozen=True)
@@ -42,28 +47,44 @@ class Constant:
 
 
 class Constants:
-    """The names ``__const_*`` of one file, each for one object; ``known`` are those whose object is known."""
+    """The names ``__const_*`` of one file, each for one object; ``known`` has the names whose object is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: Optional[HiddenValues] = None) -> None:
+        self.hidden = hidden
         self.known: Dict[str, Constant] = {}
 
     def in_entry(self, entry: Entry) -> Entry:
-        """Return ``entry`` with its names made unique. Only the kind of a name's object is known. If the code has
-        several constants of that kind, the name stays and its object is unknown."""
+        """Return ``entry`` with its names made unique.
+
+        A name says only the kind of its object. If the code has several constants of that kind, the name stays and its
+        object is unknown.
+        """
         if entry.source is None or entry.code is None:
             return entry
-        found: Dict[str, _Place] = {}
+        found: Dict[str, _Located] = {}
         source = entry.source
         for match in _PLACEHOLDER.finditer(source):
-            place = _only_constant(entry.code, match.group(1))
-            if place is not None:
-                found[match.group(0)] = place
+            constant = _only_constant(entry.code, match.group(1))
+            if constant is not None:
+                found[match.group(0)] = constant
+        self._note_hidden(source, entry.code)
+        # ``iter`` is no constant of the code: the plain name is right, unless the function has a variable of that name.
         if ITER not in found and not _NAMES_ITER.search(source):
             source = source.replace(ITER, "iter")
         return replace(entry, source=self._renamed(source, found))
 
+    def _note_hidden(self, source: str, code: CodeType) -> None:
+        """Note which constants of the code the names of hidden values in ``source`` stand for."""
+        wanted = set(NAME.findall(source))
+        if self.hidden is None or not wanted:
+            return
+        for value, position in constants_in(code):
+            name = in_code(self.hidden.name_of(value)) if type(value) in PLAIN else ""
+            if name in wanted:
+                self.known.setdefault(name, Constant(name, value, code, position))
+
     def in_original(self, original: Original, code: CodeType) -> Original:
-        """Return ``original`` with its names made unique. Its decompilation recorded their objects."""
+        """Return ``original`` with its names made unique; its decompilation has recorded the objects."""
         if original.source is None or not original.constants:
             return original
         positions = {id(value): position for value, position in constants_in(code)}
@@ -74,11 +95,11 @@ class Constants:
         }
         return replace(original, source=self._renamed(original.source, found))
 
-    def _renamed(self, source: str, found: Mapping[str, _Place]) -> str:
+    def _renamed(self, source: str, found: Mapping[str, _Located]) -> str:
         names: Dict[str, str] = {}
-        for name, place in found.items():
-            names[name] = self._free_name(name, place[0])
-            self.known.setdefault(names[name], Constant(names[name], *place))
+        for name, constant in found.items():
+            names[name] = self._free_name(name, constant[0])
+            self.known.setdefault(names[name], Constant(names[name], *constant))
         return _PLACEHOLDER.sub(lambda match: names.get(match.group(0), match.group(0)), source)
 
     def _free_name(self, name: str, value: object) -> str:
@@ -90,13 +111,14 @@ class Constants:
         return candidate
 
 
-def _only_constant(code: CodeType, kind: str) -> Optional[_Place]:
+def _only_constant(code: CodeType, kind: str) -> Optional[_Located]:
     found = {id(value): (value, code, position) for value, position in constants_in(code) if kind in _kinds(value)}
     return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _kinds(value: object) -> Tuple[str, ...]:
-    """Return the middle part of the name for ``value``."""
+    """Return the kinds that the decompiler may have written into a name for ``value``; none if it has a literal."""
+    # A finite float has a literal; ``nan`` has none. A class, function or module may be named after itself.
     if issubclass(type(value), (str, bytes, tuple, int)) or value is None:
         return ()
     if isinstance(value, (float, complex)):
@@ -118,19 +140,19 @@ def constants_in(code: CodeType) -> Iterator[Tuple[object, Position]]:
     return inside(code.co_consts, ())
 
 
-def constant_definition(constant: Constant) -> Tuple[str, bool]:
+def constant_definition(constant: Constant, hidden: Optional[HiddenValues] = None) -> Tuple[str, bool]:
     """Return a statement that gives the name its value, and whether that is only a placeholder."""
-    shown = type(constant.value).__repr__(constant.value) if _has_plain_repr(constant.value) else ""
+    if NAME.match(constant.name):
+        return f"{constant.name} = ___placeholder({hidden_description(constant.value)!r})", True
+    # An object like ``torch.Size`` prints as an expression, which is used if it is known to give an equal object. Only
+    # for classes of PyTorch, NumPy and Python ``__repr__`` is no code of the user.
+    cls = type(constant.value)
+    shown = cls.__repr__(constant.value) if cls.__module__.partition(".")[0] in ("torch", "builtins", "numpy") else ""
     found, value = literal_value(shown)
     expression = tidy(shown, Naming(str)) if found and type(value) is type(constant.value) else None
-    if expression is not None and value == constant.value:
+    if expression is not None and value == constant.value and (hidden is None or hidden.code(expression) == expression):
         return f"{constant.name} = {expression}", False
     what = description(constant.value)
     if isinstance(constant.value, CodeType):
         what = f"the code object of {constant.value.co_name}"
     return f"{constant.name} = ___placeholder({what!r})", True
-
-
-def _has_plain_repr(value: object) -> bool:
-    """Return whether it is an object of PyTorch's or Python's own, whose text may be asked for."""
-    return type(value).__module__.partition(".")[0] in ("torch", "builtins", "numpy")

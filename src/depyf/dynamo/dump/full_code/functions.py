@@ -1,11 +1,23 @@
-"""The text of one story: transformed functions, the user's own function, and the function that chooses among them."""
+"""Write one story as Python: transformed functions, the user's own function, and a function that chooses among them.
+
+    def __transformed_code_0_for_f(x): ...      # each cache entry
+    def f(x): ...                               # the user's own function
+    def transformed_f(x):                       # the dispatcher: what Dynamo does on a call
+        ___locals = {'x': x}
+        ___globals = ___live.global_scope() or globals()
+        if __guard_0_for_f(___locals, ___globals):
+            return __transformed_code_0_for_f(x)
+        return f(x)
+
+With free variables all of this is the body of ``closure_of_f(a=..., b=...)``, which returns the dispatcher.
+"""
 
 from __future__ import annotations
 
 from typing import Callable, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.dump.full_code.original import Original
-from depyf.dynamo.dump.full_code.profiler_lines import with_profiler_lines_marked
 from depyf.dynamo.dump.full_code.story import Entry, Story
 from depyf.dynamo.dump.full_code.text import (
     Signature,
@@ -14,9 +26,9 @@ from depyf.dynamo.dump.full_code.text import (
     indented,
     is_name,
     why_it_does_not_compile,
+    with_profiler_lines_marked,
 )
-from depyf.dynamo.guards.check_function import EntryGuards
-from depyf.quick_dataclass import dataclass, replace
+from depyf.dynamo.guards.entry_guards import EntryGuards
 
 Problem = Callable[[str, str, Sequence[str]], object]
 """Returns why a source does not compile inside a function of that name with these free variables, None if it does."""
@@ -24,8 +36,8 @@ Problem = Callable[[str, str, Sequence[str]], object]
 
 @dataclass(frozen=True)
 class StoryText:
-    """Python that defines everything of one story; ``dispatcher`` is the function that chooses, ``guards`` are the
-    functions before ``text``."""
+    """Python that defines everything of one story. ``dispatcher`` is the function that chooses; ``guards`` are the
+    functions that stand before ``text``."""
 
     text: str
     dispatcher: str
@@ -35,8 +47,9 @@ class StoryText:
 def story_text(
     story: Story, original: Original, guards: Mapping[str, EntryGuards], problem: Optional[Problem] = None
 ) -> StoryText:
-    """Return the text of ``story``; ``guards`` holds the guards of its entries by the entries' names. What ``problem``
-    refuses (nothing by default) does not become code.
+    """Return the text of ``story``; ``guards`` holds the guards of its entries by the entries' names.
+
+    Source that ``problem`` refuses (nothing by default) becomes a comment.
     """
     problem = problem or no_problem
     stem, signature = story.stem, Signature.of(story.code)
@@ -44,10 +57,13 @@ def story_text(
     factory = f"closure_of_{story.called_as or stem}"
     pieces = [_transformed(entry, signature, factory, free, problem) for entry in story.entries]
     original, original_text = _original(original, signature, factory, free, story, problem)
+    # Transformed code calls a resume function by its global name: that is the dispatcher, or, with closure cells, the
+    # function that makes the dispatcher from the cells (``_in_factory``).
     dispatcher = story.called_as if story.called_as and not story.takes_cells else f"transformed_{stem}"
     pieces += [commented(f"A call may run as plain Python. {text}") for text in story.fallbacks]
     pieces += [original_text, _dispatcher(dispatcher, story, original, signature, guards, free)]
     text = "\n\n\n".join(pieces)
+    # Guards stay outside: they get the free variables in ``___locals``, and are the same for each closure.
     if free or story.takes_cells:
         text = _in_factory(text, factory, dispatcher, free, story)
     guard_texts = [guards[entry.name].source().rstrip() for entry in story.entries if entry.name in guards]
@@ -62,7 +78,7 @@ def original_name(story: Story) -> str:
 
 
 def _transformed(entry: Entry, signature: Signature, factory: str, free: Sequence[str], problem_of: Problem) -> str:
-    """Return the function of one cache entry, or its listing where there is no source."""
+    """Return the function of one cache entry; without source, its listing and a function that runs the bytecode."""
     where = f"compile id {entry.compile_id}" if entry.compile_id else "compile id unknown"
     verdict = f"; {entry.verdict}" if entry.verdict else ""
     notes = [f"Transformed code, {where}{verdict}" + (f": {entry.reason}" if entry.reason else "")]
@@ -107,7 +123,7 @@ def _original(
         text = f"{commented(f'{what}, {original.origin}')}\n{original.source}"
         if original.name not in (*signature.shown, *free):
             return original, text
-        # A parameter of that name hides the function where it has to be called.
+        # def f(f): ...  A parameter hides the function in the dispatcher, which has to call it.
         alias = f"original_{story.stem}"
         return replace(original, name=alias), f"{text}\n\n\n{alias} = {original.name}"
     why = original.origin if original.source is None else f"its source does not compile here ({problem})"

@@ -1,7 +1,7 @@
-"""The user's own function for ``full_code_*.py``: its text from the file it stands in, or decompiled.
+"""The user's own function for ``full_code_*.py``: its text from its own file, or decompiled.
 
-The text must not run user code when it is imported: decorators become comments, and default values that are not
-literals become placeholders.
+Importing the text must run no code of the user: decorators become comments, and default values that are not literals
+become placeholders.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from dataclasses import field
 from types import CodeType
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.decompiler import decompile_code
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.text_edits import Edit, edited
+from depyf.decompiler import DecompilationError, decompile_code
+from depyf.decompiler.syntax import parse
 from depyf.dynamo.dump.full_code.text import Signature, as_definition, dedented, why_it_does_not_compile
-from depyf.dynamo.guards.stable_expressions import Edit, edited
 from depyf.dynamo.hooks.loaded_modules import source_text
-from depyf.errors import DecompilationError
-from depyf.messages import describe
-from depyf.quick_dataclass import dataclass
 
 Definition = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 @dataclass(frozen=True)
 class Original:
-    """``source`` defines ``name``. ``defaults`` are expressions by parameter; ``origin`` is where the text is from.
-    ``source`` is None when there is no text at all; ``origin`` is then the reason. ``constants`` are the objects
-    without a literal that a decompiled source has names for."""
+    """``source`` defines ``name``. ``defaults`` are expressions by parameter; ``origin`` says where the text is from.
+    ``source`` is None without any text; ``origin`` is then the reason. ``constants`` are the objects without a literal
+    that a decompiled source has names for."""
 
     name: str
     source: Optional[str]
@@ -53,6 +52,8 @@ def original_of(code: CodeType, name: str) -> Original:
 
 
 def _written(code: CodeType, name: str) -> Optional[Original]:
+    # The file may have changed since it was imported, and ``inspect`` then returns another function: the name and the
+    # parameters have to be those of the code.
     found = source_text(code)
     if found is None:
         return None
@@ -76,7 +77,9 @@ def _written(code: CodeType, name: str) -> Optional[Original]:
 
 
 def _lambda(text: str, code: CodeType, name: str, origin: str) -> Optional[Original]:
-    """Return a lambda as an assignment to ``name``. The text is of the whole statement; only one lambda may fit."""
+    """Return a lambda as an assignment to ``name``. The text is the whole statement, in which only one lambda may
+    fit.
+    """
     tree = _parse_fragment(text)
     if tree is None:
         return None
@@ -136,11 +139,16 @@ def _safe_default(node: ast.expr, text: str) -> str:
 
 
 def _default_edits(defaults: Mapping[str, ast.expr], text: str) -> List[Edit]:
-    return [(*_span(node), _safe_default(node, text)) for node in defaults.values() if not _is_literal(node)]
-
-
-def _span(node: ast.expr) -> Tuple[Tuple[int, int], Tuple[int, int]]:
-    return (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
+    """Return edits that replace every default value that is not a literal."""
+    return [
+        (
+            (node.lineno, node.col_offset),
+            (node.end_lineno or node.lineno, node.end_col_offset or 0),
+            _safe_default(node, text),
+        )
+        for node in defaults.values()
+        if not _is_literal(node)
+    ]
 
 
 def _decorator_edits(definition: Definition) -> List[Edit]:

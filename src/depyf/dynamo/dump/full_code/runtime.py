@@ -1,11 +1,14 @@
-"""The helpers of ``full_code_*.py`` besides guards: placeholders for objects that no file can contain."""
+"""The helpers of ``full_code_*.py`` besides guards: placeholders for objects that no file can contain.
+
+Dumped files import this module by its name, so its path is public.
+"""
 
 from __future__ import annotations
 
 from types import CellType, FunctionType
 from typing import Any, Dict, Iterable, Mapping, NoReturn, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.guards.live_values import LiveTable, NotLiveError
 
 

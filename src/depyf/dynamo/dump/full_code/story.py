@@ -7,20 +7,20 @@ from dataclasses import field
 from types import CodeType
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf import file_names
+from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler import RESUME_PREFIX
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import FrameSkipped, TransformedCode
 from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import Session
-from depyf.dynamo.dump.fallbacks_text import explanation
+from depyf.dynamo.dump.notes import explanation
 from depyf.dynamo.entries.hints import resume_code
 from depyf.dynamo.hooks import cache_entries
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.dynamo.store.names import StableNames, file_stem
-from depyf.dynamo_code import RESUME_PREFIX
-from depyf.quick_dataclass import dataclass
+from depyf.torch_trace import file_names
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import GRAPH_BREAK
 
@@ -31,9 +31,12 @@ THROWN_AWAY = "Dynamo has thrown its code away, because an object is gone that i
 
 @dataclass(frozen=True)
 class Entry:
-    """One cache entry: its transformed code and its guards. ``name`` is that of the transformed function, the same as
-    in its own file. ``manager`` is None when the entry has left the cache. ``source`` is None when there is none;
-    ``listing`` then shows the bytecode. ``code`` is the code object that runs, None when it was deleted."""
+    """One cache entry: its transformed code and its guards.
+
+    ``name`` is the name of the transformed function, as in its own file. ``manager`` is None when the entry has left
+    the cache. Without ``source`` (None), ``listing`` shows the bytecode. ``code`` is the code object that runs, None
+    when it was deleted.
+    """
 
     name: str
     number: int
@@ -51,9 +54,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Story:
-    """One original code object with its entries in the order in which Dynamo tries them. ``called_as`` is the global
-    name by which transformed code calls it, for a resume function; ``takes_cells`` is whether it is then called with
-    closure cells and returns the function. ``fallbacks`` has the reasons why calls of it run eagerly."""
+    """One original code object with its entries in the order in which Dynamo tries them.
+
+    A resume function has in ``called_as`` the global name by which transformed code calls it; with ``takes_cells`` the
+    call passes closure cells and returns the function. ``fallbacks`` has the reasons why calls run eagerly.
+    """
 
     code: CodeType
     entries: Tuple[Entry, ...]
@@ -74,7 +79,7 @@ class _Resume:
 
 
 def stories_of(session: Session) -> List[List[Story]]:
-    """Return for every user function that was transformed its story followed by those of its resume functions."""
+    """Return for every transformed user function its story, followed by the stories of its resume functions."""
     return _families(session.original_codes(), _Known.of(session))
 
 
@@ -83,7 +88,7 @@ def stories_of_code(code: CodeType, stable: StableNames) -> List[Story]:
     ``RuntimeError`` when they can't be read; the reason has been reported."""
     codes, known = [code], _Known(stable)
     for each in codes:
-        # Resume functions are found in the loop, and have resume functions themselves.
+        # The loop appends the resume functions that it finds, and so visits their resume functions, too.
         codes += [r.code for r in _resumes(_story(each, known), stable) if not any(r.code is c for c in codes)]
     found = next((family for family in _families(codes, known) if family[0].code is code), None)
     if found is None:
@@ -98,7 +103,7 @@ class _Known:
     stable: StableNames
     records: Mapping[int, Sequence[TransformedCode]] = field(default_factory=dict)
     fallbacks: Mapping[int, Sequence[Tuple[FrameSkipped, str]]] = field(default_factory=dict)
-    """Both by the id of the original code, as long as that is alive."""
+    """Records and fallbacks by the id of the original code, as long as the code is alive."""
     notes: Mapping[str, Tuple[str, ...]] = field(default_factory=dict)
 
     @staticmethod
@@ -111,7 +116,8 @@ class _Known:
         skipped: Dict[int, List[Tuple[FrameSkipped, str]]] = {}
         for frame in fallbacks(session):
             code = None if frame.original_code is None else frame.original_code()
-            skipped.setdefault(id(code), []).append((frame, "\n".join(explain(session, frame) or ())))
+            why = session.message("\n".join(explain(session, frame) or ()))
+            skipped.setdefault(id(code), []).append((frame, why))
         notes = {compile_id: break_notes(session, compile_id) or () for compile_id in session.compile_ids()}
         return _Known(session.stable, records, skipped, notes)
 
@@ -125,7 +131,10 @@ class _Known:
 
 def _break_notes(session: Session, compile_id: str) -> Tuple[str, ...]:
     reports = [break_report(event) for event in session.events(GRAPH_BREAK, compile_id)]
-    return tuple(session.stable.text(f"Graph break at {each.filename}:{each.line}: {each.title}") for each in reports)
+    return tuple(
+        session.message(session.stable.text(f"Graph break at {each.filename}:{each.line}: {each.title}"))
+        for each in reports
+    )
 
 
 def _families(codes: Sequence[CodeType], known: _Known) -> List[List[Story]]:
@@ -150,6 +159,8 @@ def _story_and_resumes(code: CodeType, known: _Known) -> Tuple[Story, List[_Resu
 def _family(
     root: CodeType, stories: Mapping[int, Story], resumes: Mapping[int, Sequence[_Resume]], known: _Known
 ) -> Iterator[Story]:
+    # Depth first, in the order in which code names them: a resume function is followed by its own resume functions.
+    # Dynamo gives one resume function several global names if several entries call it: each name is a story.
     yield stories[id(root)]
     seen: Set[Tuple[int, str]] = set()
     todo = list(resumes[id(root)])
@@ -172,6 +183,9 @@ def _story(code: CodeType, known: _Known) -> Story:
     by_running_code = {id(record.running_code()): record for record in reversed(records)}
     cached_entries = cache_entries.cache_entries(code)
     of_others = {id(cached.code) for cached in cached_entries if cached.code is not None}
+    # 1. What is in Dynamo's cache, in the order in which Dynamo tries it. The record of an entry is found by the code
+    #    object that runs; an entry whose code was deleted, by its compile id; an entry that was compiled outside of any
+    #    session has no record, and gets a number that is free.
     for cached in cached_entries:
         if cached.code is not None:
             record = by_running_code.get(id(cached.code))
@@ -183,6 +197,7 @@ def _story(code: CodeType, known: _Known) -> Story:
             number = next(number for number in itertools.count() if number not in numbers)
             numbers.add(number)
             entries.append(_entry_without_record(code, cached, number, known.stable))
+    # 2. What was compiled and has left the cache since.
     present = {entry.name for entry in entries}
     entries += [_entry(record, None, None, known) for record in records if _name(record) not in present]
     return Story(code, tuple(entries), fallbacks=known.fallbacks_of(code))

@@ -1,20 +1,22 @@
-"""Edit Python source as text: indent and dedent without touching strings, write signatures, check whether it
-compiles.
+"""Edit Python source as text: indent and dedent without touching strings, write signatures, check whether it compiles,
+mark the statements that Dynamo adds for PyTorch's profiler.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import io
 import keyword
+import re
+import tokenize
 from types import CodeType
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
-from depyf.asynchronous import synchronous
-from depyf.bytecode.parsing import parse
-from depyf.quick_dataclass import dataclass
-from depyf.source.printing.layout import lines_inside_strings
-from depyf.without_warnings import without_warnings
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.base.without_warnings import without_warnings
+from depyf.decompiler.syntax import lines_inside_strings, parse
 
 
 def indented(source: str, prefix: str = "    ") -> str:
@@ -32,6 +34,7 @@ def dedented(source: str) -> str:
     margin = len(first) - len(first.lstrip())
     if not margin:
         return source
+    # Indented source alone does not parse. The line added before it shifts the numbers by one.
     inside = lines_inside_strings("if True:\n" + source)
     out = []
     for number, line in enumerate(source.split("\n"), 2):
@@ -145,3 +148,51 @@ class Signature:
         """Return the dict of a frame's locals by name, as source."""
         pairs = [*zip(self.names, self.shown), *((name, name) for name in free_variables)]
         return "{" + ", ".join(f"{name!r}: {shown}" for name, shown in pairs) + "}"
+
+
+MARK = "  # for PyTorch's profiler"
+
+_OF_PROFILER = re.compile(r"_is_profiler_enabled|\brecord_pregraph_bytecode_(?:enter|exit)\b")
+_NAMED = re.compile(r"^\s*(\w+) = |\b(\w+)\.record_pregraph")
+_MADE = re.compile(r"^\s*(\w+) = (?:None|__import_torch_dot_\w+)$|^\s*if (\w+)(?: is not None)?:$")
+"""Statements that only make or test what the others use."""
+
+
+def with_profiler_lines_marked(source: str) -> str:
+    """Append a comment to the lines of ``source`` that are for the profiler; nothing else changes."""
+    if not _OF_PROFILER.search(source):
+        return source
+    lines = source.split("\n")
+    try:
+        statements = list(_statements_of_one_line(source))
+    except synchronous(tokenize.TokenError, SyntaxError):
+        return source
+    #     tmp = None                                                (3) makes a variable of (2)
+    #     if __import_torch_dot_..._profiler._is_profiler_enabled:  (1) has a name of PyTorch's profiler
+    #         tmp = utils.record_pregraph_bytecode_enter()          (1)
+    #     if tmp is not None:                                       (3) tests a variable of (2)
+    #         utils.record_pregraph_bytecode_exit(tmp)              (1)
+    # (2) are the variables that the lines of (1) assign, or whose method they call: here ``tmp``.
+    found = {row for row, text in statements if _OF_PROFILER.search(text)}
+    names: Set[str] = set()
+    for row in found:
+        names.update(name for match in _NAMED.finditer(lines[row - 1]) for name in match.groups() if name)
+    for row, text in statements:
+        made = _MADE.match(text)
+        if made is not None and (made.group(1) or made.group(2)) in names:
+            found.add(row)
+    return "\n".join(f"{line}{MARK}" if row in found else line for row, line in enumerate(lines, 1))
+
+
+def _statements_of_one_line(source: str) -> Iterator[Tuple[int, str]]:
+    """Yield the rows that are one logical line without a comment, with their text."""
+    first, commented = 0, False
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.NEWLINE:
+            if first == token.start[0] and not commented:
+                yield first, re.sub(r"[\r\n]+$", "", token.line)
+            first, commented = 0, False
+        elif token.type == tokenize.COMMENT:
+            commented = True
+        elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and not first:
+            first = token.start[0]

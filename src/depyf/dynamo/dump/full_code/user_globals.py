@@ -11,16 +11,17 @@ import sysconfig
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import AbstractSet, Any, FrozenSet, List, Mapping, Optional, Set, Tuple
 
+from depyf.base.module_namespace import namespace_of
+from depyf.base.without_warnings import without_warnings
 from depyf.dynamo.dump.full_code.text import is_name
-from depyf.dynamo.hooks.loaded_modules import namespace_of
-from depyf.without_warnings import without_warnings
+from depyf.report.render.hidden_values import HiddenValues
 
 _LONGEST_CONSTANT = 200
 _LONGEST_INTEGER, _LONGEST_DECIMAL = 1 << 16, 1024  # in bits; Python may refuse to write more than 640 digits
 
 
 def _standard_library() -> FrozenSet[str]:
-    """Return the names of the modules that come with Python: from a folder before 3.10, which has no list of them."""
+    """Return the names of the modules that come with Python. Before 3.10 Python has no list: its folders are read."""
     known: Optional[FrozenSet[str]] = getattr(sys, "stdlib_module_names", None)
     if known is not None:
         return known
@@ -34,8 +35,8 @@ _SAFE_TO_IMPORT = frozenset({"torch", "numpy", *_standard_library()})
 
 
 def missing_names(source: str, known: AbstractSet[str] = frozenset()) -> List[str]:
-    """Return the names that ``source``, a module, reads as globals and neither defines nor gets from the builtins, and
-    that are not ``known``, sorted. Raises ``SyntaxError`` where it is not Python.
+    """Return the global names that the module ``source`` reads and does not define, sorted, without builtins and
+    ``known``. Raises ``SyntaxError`` if ``source`` is not Python.
     """
     with without_warnings():
         table = symtable.symtable(source, "<full_code>", "exec")
@@ -53,7 +54,9 @@ def missing_names(source: str, known: AbstractSet[str] = frozenset()) -> List[st
     return sorted(name for name in read - assigned - module_names - known if is_name(name))
 
 
-def definition_of(name: str, scope: Mapping[str, object], real_name: str) -> Tuple[str, bool]:
+def definition_of(
+    name: str, scope: Mapping[str, object], real_name: str, hidden: Optional[HiddenValues] = None
+) -> Tuple[str, bool]:
     """Return a statement that gives ``name`` a value, and whether that is only a placeholder. ``real_name`` is its name
     in ``scope``, the user's globals."""
     if real_name not in scope:
@@ -62,6 +65,8 @@ def definition_of(name: str, scope: Mapping[str, object], real_name: str) -> Tup
     imported = _import_of(name, value)
     if imported is not None:
         return imported, False
+    if _is_constant(value) and hidden is not None and hidden.shown(value) is not value:
+        return f"{name} = ___placeholder({hidden_description(value)!r})", True
     if _is_constant(value):
         return f"{name} = {_literal(value)}", False
     return f"{name} = ___placeholder({description(value)!r})", True
@@ -100,7 +105,7 @@ def _module_and_name(value: Any) -> Tuple[str, str]:
 def _importable(module: str, value: ModuleType) -> bool:
     if module.partition(".")[0] not in _SAFE_TO_IMPORT or sys.modules.get(module) is not value:
         return False
-    # ``__main__`` and modules made at run time have no place to be imported from.
+    # ``__main__`` and modules made at run time can't be imported.
     spec = namespace_of(value).get("__spec__")
     has_a_place = getattr(spec, "origin", None) is not None
     return module != "__main__" and has_a_place and all(map(is_name, module.split(".")))
@@ -117,8 +122,13 @@ def _is_constant(value: Any) -> bool:
 
 
 def _literal(value: object) -> str:
-    """Return the literal of a constant; that of a long integer is hexadecimal, for which Python has no limit."""
+    """Return the literal of a constant. A long integer is hexadecimal, since Python limits decimal digits only."""
     return hex(value) if type(value) is int and value.bit_length() > _LONGEST_DECIMAL else repr(value)
+
+
+def hidden_description(value: object) -> str:
+    """Return words for a value that is not to be shown (``values="types"``)."""
+    return f"a value of type {type(value).__name__} that is not shown"
 
 
 def description(value: object) -> str:

@@ -1,8 +1,8 @@
-"""``full_code_for_<function>_<n>.py``: full code of one user function as one importable Python file.
+"""Write ``full_code_for_<function>_<n>.py``: all code of one user function as one importable Python file.
 
 The file holds the guards of every cache entry, stubs that name the compiled graphs, the transformed code of every
-entry, the resume functions with theirs, the user's own function, and ``transformed_<function>``, which chooses among
-all that as Dynamo does. Importing it runs nothing of the user's.
+entry, the resume functions with their entries, the user's own function, and ``transformed_<function>``, which chooses
+among all these functions as Dynamo does. Importing the file runs no code of the user.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
-from depyf import file_names
-from depyf.asynchronous import suppressed
+from depyf.base.asynchronous import suppressed
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import FullCodeFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.full_code.constants import Constant, Constants, constant_definition
@@ -28,15 +28,15 @@ from depyf.dynamo.dump.full_code.original import original_of
 from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, stories_of_code
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_names
-from depyf.dynamo.guards import check_function as guard_rendering
-from depyf.dynamo.guards.check_function import EntryGuards
+from depyf.dynamo.guards import entry_guards as guard_rendering
+from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.guards.live_values import LiveTable, register
 from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, compiled_fn_number
-from depyf.quick_dataclass import replace
 from depyf.report.model.headline import many
+from depyf.torch_trace import file_names
 from depyf.torch_trace.stages import place_in_order
 
 _RUNTIME = "depyf.dynamo.dump.full_code.runtime"
@@ -86,30 +86,35 @@ def full_code(
     stories: Sequence[Story], stable: StableNames, files_of: Callable[[str], Sequence[str]]
 ) -> Tuple[str, LiveTable]:
     """Return the text of the file for a user function and its resume functions, and what the file needs at run time.
-    ``files_of`` returns the names of the files with the graph of a compiled function."""
-    constants = Constants()
+    ``files_of`` returns the names of the files with the graph of a compiled function. In place of values that
+    ``stable`` hides the file asks the process that compiled."""
+    hidden = stable.hidden
+    constants = Constants(hidden)
     stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]
-    naming = Naming(stable.text)
+    naming = Naming(stable.text, None if hidden is None else hidden.guard)
     guards = _guards_of(stories, naming)
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
 
     def whole(problem_of: Problem) -> str:
+        # Definitions of the user's globals stand above the functions, and depend on all names that these read.
         texts = _story_texts(stories, guards, constants, problem_of)
         top, stubs = _top(stories, texts, list(guards.values())), _stubs(stories, files_of)
         own = "\n\n\n".join([top, *stubs, *(text.text for text in texts)])
-        defined = _globals(stories, own, guards, real_names, constants.known)
+        defined = _globals(stories, own, guards, real_names, constants)
         body = "\n\n\n".join([*stubs, *(text.guards + text.text for text in texts)])
         return "\n".join([top, defined, "", body, ""])
 
+    # First without checking the pieces: the file compiles nearly always, and compiling each piece costs as much again.
+    # Otherwise each piece is compiled on its own, and a piece that does not compile becomes a comment.
     with suppressed(SyntaxError, ValueError, RecursionError, MemoryError):  # a piece is not Python
         text = whole(no_problem)
-        if why_it_does_not_compile(text) is None:  # nearly always, so each piece is compiled in its file alone
+        if why_it_does_not_compile(text) is None:
             return text, _table(stories, list(guards.values()), naming, constants.known)
     text = whole(problem_in_place)
     problem = why_it_does_not_compile(text)
     if problem is not None:
-        # Every piece was compiled alone, so this is a bug of ours; what there is stays readable.
+        # Every piece compiles, so this is a bug of depyf. The text stays readable as comments.
         text = f'"""This file does not compile ({problem}); its text is below as comments."""\n\n{commented(text)}\n'
     return text, _table(stories, list(guards.values()), naming, constants.known)
 
@@ -182,10 +187,11 @@ def _globals(
     own: str,
     guards: Mapping[str, EntryGuards],
     real_names: Mapping[str, str],
-    constants: Mapping[str, Constant],
+    constants: Constants,
 ) -> str:
-    """Return definitions of the user's globals, and of constants without literal, that the functions read. ``own`` is
-    the file without its functions of guards, which read nothing but what is imported for them.
+    """Return definitions of the user's globals, and of constants without literal, that the functions read.
+
+    ``own`` is the file without the functions of guards, which read only what is imported for them.
     """
     known = {guard.name for guard in guards.values()}
     scope: Mapping[str, object] = {}
@@ -195,10 +201,10 @@ def _globals(
     definitions: List[str] = []
     placeholders: List[str] = []
     for name in missing_names(own, known):
-        if name in constants:
-            definition, is_placeholder = constant_definition(constants[name])
+        if name in constants.known:
+            definition, is_placeholder = constant_definition(constants.known[name], constants.hidden)
         else:
-            definition, is_placeholder = definition_of(name, scope, real_names.get(name, name))
+            definition, is_placeholder = definition_of(name, scope, real_names.get(name, name), constants.hidden)
         definitions.append(definition)
         if is_placeholder:
             placeholders.append(name)

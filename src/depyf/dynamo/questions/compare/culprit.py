@@ -1,4 +1,4 @@
-"""Find the first wrong operation in the recorded runs: which step of which graph, and which node. Each graph is judged
+"""Find the first wrong operation in the recorded runs: the step, the graph and the node. Each graph is judged
 alone, on its actual inputs: an error in the inputs is not its own.
 """
 
@@ -8,22 +8,22 @@ from types import CellType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, Measured
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.observe.graph_facts import placeholders
+from depyf.dynamo.observe.observation import GraphCall
 from depyf.dynamo.questions.compare.judging import Judge
 from depyf.dynamo.questions.compare.locate import (
     Compile,
-    Found,
     Isolated,
-    Values,
-    first_missing,
-    interpreted,
+    WrongNode,
+    missing,
     wrong_outputs,
 )
-from depyf.dynamo.questions.compare.recorded import Backend, Call, Compilation, Graph, Recorder
-from depyf.messages import describe
-from depyf.quick_dataclass import dataclass
+from depyf.dynamo.questions.compare.node_values import NodeValues, interpreted
+from depyf.dynamo.questions.compare.recorded import Backend, RecordedCompilation, RecordedGraph, StageRecorder
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
@@ -32,17 +32,30 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fault:
-    """A wrong node, its graph, the inputs of the graph, and the step that made it wrong."""
+    """A wrong node, its graph, the inputs of the graph, and the step that made it wrong.
 
-    found: Found
-    compilation: Compilation
-    graph: Graph
+    ``others`` are the nodes that come into question where ``found`` alone is right. ``seen`` is how the node was found:
+    "" means that only a wrong output is known, and ``why_not`` says why no node is. ``left_out`` is the number of nodes
+    whose values did not fit into the memory that the search may use.
+    """
+
+    found: WrongNode
+    compilation: RecordedCompilation
+    graph: RecordedGraph
     inputs: Sequence[object]
     rng_state: Optional[torch.Tensor]
     step: str
+    others: Sequence[WrongNode] = ()
+    seen: str = ""
+    why_not: str = ""
+    left_out: int = 0
 
 
-class Search:
+COMPILED_ALONE = "the graph was compiled by itself"
+INTERPRETED = "the graphs before and after that step were interpreted"
+
+
+class FaultSearch:
     """Looks for the first wrong operation in recorded runs."""
 
     def __init__(self, backend: Backend, backend_name: str, judge: Judge) -> None:
@@ -50,9 +63,10 @@ class Search:
         self._name = backend_name
         self._judge = judge
         self._by_itself = ""
-        """The stages of the graph that was compiled alone last."""
+        """What came of the graph that was compiled alone last."""
+        self._left_out = 0
 
-    def in_stage(self, stage: str, run: Recorder, before: Optional[Recorder]) -> Optional[Fault]:
+    def in_stage(self, stage: str, run: StageRecorder, before: Optional[StageRecorder]) -> Optional[Fault]:
         """Return the fault of a stage before the backend; ``before`` is the run of the stage before it."""
         for number, compilation in enumerate(run.compilations):
             earlier = before.compilations[number] if before and number < len(before.compilations) else None
@@ -68,8 +82,10 @@ class Search:
                 return fault
         return None
 
-    def in_backend(self, run: Recorder) -> Optional[Fault]:
+    def in_backend(self, run: StageRecorder) -> Optional[Fault]:
         """Return the fault of the backend itself."""
+        # In the order of the program: forwards as they ran, then backwards, the last forward's first. The first fault
+        # is the cause of the others.
         for each in run.compilations:
             fault = self._passes(each) or self._code(
                 each, Stage.FORWARD if each.graph(Stage.FORWARD) else Stage.CAPTURED
@@ -82,7 +98,7 @@ class Search:
                 return fault
         return self._inside(run)
 
-    def _inside(self, run: Recorder) -> Optional[Fault]:
+    def _inside(self, run: StageRecorder) -> Optional[Fault]:
         """Return the fault of a graph whose outputs are right, but whose values lead to wrong gradients."""
         forward = [each.graph(Stage.FORWARD) or each.graph(Stage.CAPTURED) for each in run.compilations]
         backward = [each.graph(Stage.BACKWARD) for each in reversed(run.compilations)]
@@ -92,18 +108,26 @@ class Search:
                 continue
             call = graph.calls[0]
             found = self._isolated(graph, call)
-            if found is not None:
-                step = f"the code that {self._name} made of it is wrong"
-                return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
+            if found:
+                return self._alone(found, compilation, graph, call)
         return None
 
-    def _passes(self, compilation: Compilation) -> Optional[Fault]:
+    def _alone(
+        self, found: List[WrongNode], compilation: RecordedCompilation, graph: RecordedGraph, call: GraphCall
+    ) -> Fault:
+        step = f"the code that {self._name} made of it is wrong"
+        fault = Fault(found[0], compilation, graph, call.inputs, call.rng_state, step, found[1:], COMPILED_ALONE)
+        return replace(fault, left_out=self._left_out)
+
+    def _passes(self, compilation: RecordedCompilation) -> Optional[Fault]:
         """Find a fault of the passes over the graphs, before code generation."""
         step = f"changed by {self._name}'s passes over the captured graph"
         fault = self._made_of(compilation, Stage.CAPTURED, compilation, Stage.AFTER_PRE_GRAD, step)
         return fault or self._joint(compilation, None, f"changed by {self._name}'s passes over the joint graph")
 
-    def _made_of(self, one: Compilation, kind: Stage, other: Compilation, made: Stage, step: str) -> Optional[Fault]:
+    def _made_of(
+        self, one: RecordedCompilation, kind: Stage, other: RecordedCompilation, made: Stage, step: str
+    ) -> Optional[Fault]:
         """Find where a graph differs from the one that it was made from."""
         graph, changed = one.graph(kind), other.graph(made)
         if graph is None or changed is None or not graph.calls:
@@ -113,13 +137,18 @@ class Search:
         good = interpreted(graph.module, call.inputs, call.rng_state)
         bad = interpreted(changed.module, its_call.inputs, its_call.rng_state)
         count = len(good.outputs)
-        wrong = wrong_outputs(good, [value for _, value, _ in bad.outputs[:count]], self._judge)
+        written = {
+            number: value for number, (_, value, _) in enumerate(bad.inputs) if len(bad.inputs) == len(good.inputs)
+        }
+        wrong = wrong_outputs(good, [value for _, value, _ in bad.outputs[:count]], self._judge, written)
         return self._first_missing(one, graph, call.inputs, call.rng_state, good, [bad], wrong, step)
 
-    def _joint(self, one: Compilation, other: Optional[Compilation], step: str) -> Optional[Fault]:
+    def _joint(self, one: RecordedCompilation, other: Optional[RecordedCompilation], step: str) -> Optional[Fault]:
         """Find where the forward and backward graphs (or another compilation's joint graph) differ from the joint
         graph.
         """
+        # The joint graph is never called. Its inputs are put together from the calls of the two graphs that it was
+        # split into: primals from the forward, tangents from the backward.
         joint, forward, backward = one.graph(Stage.JOINT), one.graph(Stage.FORWARD), one.graph(Stage.BACKWARD)
         if joint is None or forward is None or backward is None or not forward.calls or not backward.calls:
             return None
@@ -128,6 +157,8 @@ class Search:
             return None
         state = forward.calls[0].rng_state
         good = interpreted(joint.module, inputs, state)
+        # Compare with the joint graph of another stage (decompositions), or with forward and backward together. The
+        # outputs of the forward begin with those of the joint graph; the values that it saves come after them.
         if other is not None:
             changed = other.graph(Stage.JOINT)
             if changed is None or len(placeholders(changed.module.graph)) != len(inputs):
@@ -145,52 +176,62 @@ class Search:
 
     def _first_missing(
         self,
-        compilation: Compilation,
-        graph: Graph,
+        compilation: RecordedCompilation,
+        graph: RecordedGraph,
         inputs: Sequence[object],
         rng_state: Optional[torch.Tensor],
-        good: Values,
-        bad: Sequence[Values],
+        good: NodeValues,
+        bad: Sequence[NodeValues],
         wrong: Sequence[Tuple[torch.fx.Node, Measured]],
         step: str,
     ) -> Optional[Fault]:
         if not wrong:
             return None
-        found = first_missing(good, bad, [node for node, _ in wrong], self._judge)
-        found = found or Found(*wrong[0])
-        return Fault(found, compilation, graph, inputs, rng_state, step)
+        found = missing(good, bad, [node for node, _ in wrong], self._judge)
+        found = found or [WrongNode(*wrong[0])]
+        left_out = max(each.left_out for each in (good, *bad))
+        return Fault(found[0], compilation, graph, inputs, rng_state, step, found[1:], INTERPRETED, left_out=left_out)
 
-    def _code(self, compilation: Compilation, kind: Stage) -> Optional[Fault]:
+    def _code(self, compilation: RecordedCompilation, kind: Stage) -> Optional[Fault]:
         """Find where the code generated for a graph differs from the graph."""
         graph = compilation.graph(kind)
         if graph is None:
             return None
         for call in graph.calls:
             good = interpreted(graph.module, call.inputs, call.rng_state)
-            wrong = wrong_outputs(good, call.outputs, self._judge)
+            wrong = wrong_outputs(good, call.outputs, self._judge, {**dict(enumerate(call.inputs)), **call.written})
             if not wrong:
                 continue
+            # The recorded run shows only which output is wrong. The node is found in another compilation of the graph
+            # alone, which may be right, or impossible: then the output is all that can be reported.
             found = self._isolated(graph, call)
+            if found:
+                return self._alone(found, compilation, graph, call)
+            why = f"the graph compiled by itself {self._by_itself}"
+            # AOTAutograd has made this graph, and may make a harmless one of it. So look in Dynamo's graph.
+            captured = compilation.graph(Stage.CAPTURED)
+            if captured is not None and captured is not graph and captured.calls and kind is not Stage.BACKWARD:
+                found = self._isolated(captured, captured.calls[0])
+                if found:
+                    return self._alone(found, compilation, captured, captured.calls[0])
             step = f"the code that {self._name} made of it is wrong"
-            if found is None:
-                found = Found(*wrong[0])
-                step += f" (this is the output; the graph compiled by itself {self._by_itself})"
-            return Fault(found, compilation, graph, call.inputs, call.rng_state, step)
+            return Fault(WrongNode(*wrong[0]), compilation, graph, call.inputs, call.rng_state, step, why_not=why)
         return None
 
-    def _isolated(self, graph: Graph, call: Call) -> Optional[Found]:
-        compile_graph = self._compiler(graph)
+    def _isolated(self, graph: RecordedGraph, call: GraphCall) -> List[WrongNode]:
         self._by_itself = "is right"
         try:
-            return Isolated(graph.module, call.inputs, call.rng_state, compile_graph, self._judge).first_wrong()
+            search = Isolated(graph.module, call.inputs, call.rng_state, self.compiler(graph), self._judge)
+            self._left_out = search.left_out
+            return search.wrong()
         except synchronous() as error:  # a graph that the backend takes only as part of what it was made for
             self._by_itself = f"does not run: {describe(error)[:200]}"
-            return None
+            return []
 
-    def _compiler(self, graph: Graph) -> Compile:
+    def compiler(self, graph: RecordedGraph) -> Compile:
         """Return the function that compiles a graph as this one was compiled."""
         compiler = graph.compiler
-        if compiler is None or _is_inductors(compiler):
+        if compiler is None or _is_inductor_compiler(compiler):
             compiler = self._backend
 
         def compile_graph(module: torch.fx.GraphModule, inputs: List[object]) -> Callable[[List[object]], object]:
@@ -207,9 +248,9 @@ def _flat(outputs: object) -> List[object]:
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
 
-def _is_inductors(compiler: object) -> bool:
-    """Return whether it is one of Inductor's compilers. They need state that only exists while AOTAutograd calls them;
-    Inductor as a whole does not."""
+def _is_inductor_compiler(compiler: object) -> bool:
+    """Return whether a compiler is one of Inductor's. Inductor's compilers need state that only exists while
+    AOTAutograd calls them; Inductor as a whole does not."""
     for part in _wrapped(compiler):
         module = str(getattr(part, "__module__", ""))
         if module.startswith(private_names.INDUCTOR.whole) or type(part).__name__ == "SerializableAOTDispatchCompiler":
@@ -240,18 +281,19 @@ def _is_full(cell: CellType) -> bool:
         return False
 
 
-def _by_name(graph: Graph) -> Dict[str, object]:
+def _by_name(graph: RecordedGraph) -> Dict[str, object]:
     return {node.name: value for node, value in zip(placeholders(graph.module.graph), graph.calls[0].inputs)}
 
 
-def _inputs_of_joint(joint: Graph, forward: Graph, backward: Graph) -> Optional[List[object]]:
-    """Return the inputs of the joint graph: those of the forward, and the gradients at the start of the backward."""
+def _inputs_of_joint(joint: RecordedGraph, forward: RecordedGraph, backward: RecordedGraph) -> Optional[List[object]]:
+    """Return the inputs of the joint graph: the inputs of the forward, and the gradients that the backward starts
+    with."""
     values = {**_by_name(backward), **_by_name(forward)}
     names = [node.name for node in placeholders(joint.module.graph)]
     return [values[name] for name in names] if all(name in values for name in names) else None
 
 
-def _inputs_of_backward(backward: Graph, forward: Values) -> List[object]:
+def _inputs_of_backward(backward: RecordedGraph, forward: NodeValues) -> List[object]:
     """Return the inputs of the backward, with the saved values as the forward graph computes them."""
     computed = {node.name: value for node, value in forward.nodes.items()}
     given = _by_name(backward)

@@ -1,20 +1,15 @@
-"""Describe a fault: its operation, its line, its kernels, and a script that reproduces it."""
+"""Describe a fault: its operation, its line, its kernels."""
 
 from __future__ import annotations
 
 import linecache
-import os
 import re
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from depyf.answers.compared import Culprit
-from depyf.dynamo.observe.graph_facts import placeholders
 from depyf.dynamo.observe.node_words import module_of, value_name
 from depyf.dynamo.questions.compare.culprit import Fault
-from depyf.dynamo.questions.compare.locate import interpreted, with_outputs
 from depyf.dynamo.scripts.graph import user_stack
-from depyf.dynamo.scripts.tensors import is_tensor
-from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.torch_trace.stages import Stage
 from depyf.torch_trace.tracebacks import Frame
 
@@ -22,8 +17,8 @@ if TYPE_CHECKING:
     import torch
 
 
-def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, reproduces: bool = True) -> Culprit:
-    """Describe the fault; ``reproduces`` is whether the script has everything that ran."""
+def described(fault: Fault, kernels: Sequence[str]) -> Culprit:
+    """Describe the fault in the user's terms."""
     node, frame = fault.found.node, _frame(fault.found.node)
     instead = fault.found.instead
     name = fault.compilation.name or f"graph {fault.compilation.number}"
@@ -40,8 +35,6 @@ def described(fault: Fault, kernels: Sequence[str], script: Optional[str], *, re
         if instead is None or operation(instead) == operation(node)
         else f"{value_name(instead)} = {operation(instead)}",
         kernels=tuple(kernels),
-        script=script,
-        reproduces=reproduces,
         module=module_of(node) or (module_of(instead) if instead is not None else ""),
     )
 
@@ -75,6 +68,7 @@ def operation(node: torch.fx.Node) -> str:
     """Return the operation as in the graph, ``torch.ops.aten.sin.default(x)``, with ``value_name`` for its operands."""
     from torch import fx
 
+    # Torch prints a graph, not a node: print a graph of this node alone, and take its line.
     graph = fx.Graph()
     known: Dict[torch.fx.Node, torch.fx.Node] = {}
     for each in node.all_input_nodes:
@@ -83,6 +77,8 @@ def operation(node: torch.fx.Node) -> str:
     lines = [line.strip() for line in str(graph.python_code("self").src).splitlines()]
     text = next((line for line in lines if line.startswith(f"{node.name} ") or line.startswith(f"{node.name}:")), "")
     text = text.partition(" = ")[2].partition(";  ")[0] or str(node.target)
+    if str(getattr(node.target, "__module__", "")) == "_operator":  # printed as a symbol
+        text += f" ({str(getattr(node.target, '__name__', node.target)).strip('_')})"
     for each in node.all_input_nodes:
         text = re.sub(rf"\b{re.escape(each.name)}\b", lambda _, each=each: value_name(each), text)  # type: ignore[misc]
     return text
@@ -99,31 +95,3 @@ def kernels_of(fault: Fault) -> List[str]:
             if name in nodes or other in nodes:
                 found.setdefault(kernel.partition(":")[0])
     return list(found)
-
-
-def reproducing(fault: Fault, directory: str, backend: str) -> Script:
-    """Write a script for the part of the graph up to the wrong node, with the values that went in."""
-    module = with_outputs(fault.graph.module, [fault.found.node], only_needed=True)
-    kept_names = {node.target for node in placeholders(module.graph)}
-    pairs = zip(placeholders(fault.graph.module.graph), fault.inputs)
-    inputs = [value for node, value in pairs if node.target in kept_names]
-    path = os.path.join(directory, f"wrong_{fault.found.node.name}.py")
-    title = f"{fault.found.node.name} in the {fault.graph.kind.facts.phrase} of {fault.compilation.name or 'a graph'}"
-    expected = interpreted(module, inputs, fault.rng_state).outputs[0][1]
-    return write_script(
-        path,
-        module,
-        inputs,
-        title=title,
-        recorded=RecordedCall([expected], fault.rng_state),
-        how=HowItRuns(backend, gradients=False, tolerance=_tolerance(fault, expected)),
-    )
-
-
-def _tolerance(fault: Fault, expected: object) -> Optional[float]:
-    """Return an error that is smaller than that of the fault, relative to the largest value."""
-    errors = fault.found.measured.compiled
-    largest = float(expected.detach().abs().max()) if is_tensor(expected) and expected.numel() else 0.0
-    if errors is None or not errors.largest or not 0 < largest < float("inf"):
-        return None
-    return float(f"{errors.largest / largest / 4:.1g}")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Optional
 
 from depyf.answers.compared import Errors, Measured
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import torch_names
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +63,7 @@ class Judge:
         if compiled.shape != eager.shape or compiled.dtype != eager.dtype:
             found = f"{str(compiled.dtype).replace('torch.', '')}{list(compiled.shape)}"
             return Measured(name, kind, None, None, f"is {found}")
+        # The run in float64 may have taken another branch: what has another shape says nothing.
         if reference is not None and (not isinstance(reference, torch.Tensor) or reference.shape != eager.shape):
             reference = None
         given = compiled.detach(), eager.detach(), None if reference is None else reference.detach()
@@ -73,6 +74,7 @@ class Judge:
     def _discrete(
         self, name: str, kind: str, compiled: torch.Tensor, eager: torch.Tensor, reference: Optional[torch.Tensor]
     ) -> Measured:
+        # An index or a comparison of two numbers that are nearly equal may flip. What float64 has as well is right.
         wrong = compiled != eager
         if reference is not None:
             wrong = wrong & (compiled != reference)
@@ -90,12 +92,15 @@ class Judge:
         noise: float,
     ) -> Measured:
         actual, plain = _wide(compiled), _wide(eager)
+        # Case 1: the user's tolerance, element by element, like torch.allclose with equal_nan.
         if self.rtol is not None or self.atol is not None:
             limit = (self.atol or 0.0) + (self.rtol or 0.0) * plain.abs()
             errors = errors_of(actual, plain)
             good = ((actual - plain).abs() <= limit) | (actual == plain) | (actual.isnan() & plain.isnan())
             reason = "" if bool(good.all()) else "beyond the tolerance given"
             return Measured(name, kind, None, errors, reason, reference=False)
+        # Case 2: NaN or Inf. Only in the compiled run it is wrong; only in eager mode it is right where float64 is
+        # finite: the compiled code has avoided an overflow.
         exact = plain if reference is None else _wide(reference)
         broken = (~actual.isfinite() & plain.isfinite()) | (actual.isfinite() & ~plain.isfinite() & ~exact.isfinite())
         ours = errors_of(actual, exact)
@@ -106,6 +111,8 @@ class Judge:
             )
         import torch
 
+        # Case 3: errors against float64, or against eager mode without a reference. Allowed is a multiple of eager's
+        # own error, plus a floor of some roundings, because eager's own error may be zero by chance.
         floor = (_ROUNDINGS if theirs is not None else 4 * _ROUNDINGS) * torch.finfo(eager.dtype).eps + 4 * noise
         size = _largest(exact)
         own = theirs or Errors(0.0, 0.0, 0.0)
@@ -113,7 +120,8 @@ class Judge:
         limits = (factor * own.rms + floor, factor * own.largest + floor * size)
         reason = ""
         if min(own.rms, ours.rms) > _useless(eager.dtype) and not _is_rounding(actual, plain, eager.dtype):
-            # So far from float64, eager mode is either only rounding, or float64 took another branch.
+            # Both runs are so far from float64 that eager mode is either only rounding, or float64 took another branch.
+            # The reference is useless: compare the two runs with each other.
             theirs, ours = None, errors_of(actual, plain)
             limits = (4 * floor, 4 * floor * _largest(plain))
         if ours.rms > limits[0] or ours.largest > limits[1]:
@@ -149,11 +157,13 @@ def errors_of(actual: torch.Tensor, exact: torch.Tensor) -> Errors:
     """Return the errors of a tensor against another, where both are finite."""
     import torch
 
+    # NaN and Inf are judged apart (``broken`` above); they would make each of the three numbers useless.
     where = actual.isfinite() & exact.isfinite()
     if not bool(where.any()):
         return Errors(0.0, 0.0, 0.0)
     actual, exact = _wide(actual)[where], _wide(exact)[where]
     error = (actual - exact).abs()
+    # 0/0 is no error; an error of something that should be 0 is infinite.
     relative = (error / exact.abs()).nan_to_num(0.0, float("inf"))
     size = float(exact.abs().square().mean().sqrt())
     rms = float(error.square().mean().sqrt())

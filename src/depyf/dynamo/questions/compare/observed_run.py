@@ -9,10 +9,10 @@ import sys
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.questions.compare.private_copy import DEEPEST, PrivateCopy, tensors_in
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
@@ -58,6 +58,7 @@ def run(call: PrivateCopy, function: Callable[..., object], *, backward: bool) -
     """
     import torch
 
+    # ``.grad`` of a leaf is an effect of the call if it was replaced: the call has run a backward itself.
     before = {name: tensor.grad for name, tensor in call.tensors.items() if tensor.is_leaf}
     returned = function(*call.args, **call.kwargs)
     outputs = list(_outputs(returned, "output"))
@@ -135,6 +136,7 @@ def _same_values(copied: torch.Tensor, original: torch.Tensor) -> bool:
 def _gradients(call: PrivateCopy, outputs: List[Tuple[str, object]]) -> Iterator[Tuple[str, torch.Tensor]]:
     import torch
 
+    # Not ``backward``: it adds to ``.grad``, where the caller looks for the effects of the call itself.
     ends = [(name, value) for name, value in outputs if isinstance(value, torch.Tensor) and value.requires_grad]
     starts = [(name, value) for name, value in call.tensors.items() if value.requires_grad and value.is_leaf]
     starts = [(name, value) for name, value in starts if value.layout == torch.strided]

@@ -4,6 +4,7 @@ copy of the code has no cache entries, and compiling it leaves none in the origi
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -11,20 +12,36 @@ import io
 import threading
 import types
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import closure_of, names_in
 from depyf.dynamo.scripts.tensors import compact
-from depyf.messages import describe
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
 
 CompileWith = Callable[[Callable[..., object]], Callable[..., object]]
+
+_MARKS = "_dynamo_"
 
 DEEPEST = 6
 """How deep tensors are searched in containers and objects."""
@@ -38,7 +55,8 @@ class PrivateCopy:
     """A call that is ready to be made once.
 
     ``function`` is the copy of what was passed to ``torch.compile``, ``wrappers`` are the plain functions around it.
-    ``tensors`` are the copies in it, by their display names, ``originals`` their originals.
+    ``tensors`` are the copies in it, by their display names, ``originals`` their originals. ``memo`` has
+    the copies by the ``id`` of their originals, ``sources`` the originals by the ``id`` of their copies.
     """
 
     function: Callable[..., object]
@@ -47,6 +65,12 @@ class PrivateCopy:
     wrappers: Tuple[types.FunctionType, ...] = ()
     tensors: Dict[str, torch.Tensor] = field(default_factory=dict)
     originals: Dict[str, torch.Tensor] = field(default_factory=dict)
+    memo: Dict[int, object] = field(default_factory=dict)
+    sources: Dict[int, object] = field(default_factory=dict)
+
+    def original_of(self, value: object) -> object:
+        """Return the object of the program of which ``value`` is the copy; anything else as it is."""
+        return self.sources.get(id(value), value)
 
     def compiled(self, compile_with: CompileWith) -> Callable[..., object]:
         """Return the callable: the copy, compiled by ``compile_with``, inside of its wrappers."""
@@ -54,23 +78,35 @@ class PrivateCopy:
             return compile_with(self.function)
         made = compile_with(getattr(self.function, "__func__", self.function))
         for wrapper in reversed(self.wrappers):
-            made = _with_own_code(wrapper, {_name_of_wrapped(wrapper): made}, {})
+            made = with_own_code(wrapper, {name_of_wrapped(wrapper): made}, {})
         owner = getattr(self.function, "__self__", None)
         return made if owner is None else types.MethodType(made, owner)
+
+
+Change = Callable[[PrivateCopy], ContextManager[object]]
+"""Changes a copied call, and what it shares with the program, in a block."""
+
+
+@contextlib.contextmanager
+def unchanged(_: PrivateCopy) -> Iterator[None]:
+    """Change nothing."""
+    yield
 
 
 def private_copy(
     target: CallTarget, args: Sequence[object], kwargs: Mapping[str, object], *, wide: bool = False
 ) -> PrivateCopy:
-    """Copy what is called (a function, method, module, partial or callable object) and its arguments.
+    """Copy the callable (a function, method, module, partial or callable object) and its arguments.
 
     Wrappers without a variable for what they wrap are copied and compiled with it. ``wide`` makes float64 of floating
     point tensors. Raises ``TypeError``, with the reason, for objects that can't be copied.
     """
-    apart = all(_name_of_wrapped(wrapper) for wrapper in target.wrappers)
+    apart = all(name_of_wrapped(wrapper) for wrapper in target.wrappers)
     function, wrappers = (target.inner, target.wrappers) if apart else (target.outer, ())
     args, kwargs = (*target.args, *args), {**target.kwargs, **kwargs}
     roots: List[Tuple[str, object]] = [*_named_arguments(args, kwargs), *_reached(function)]
+    # Tensors are copied first, into the memo of ``deepcopy``: it refuses tensors that are not leaves, and would not
+    # widen them. A tensor that is reached by several paths has one copy.
     memo: Dict[int, object] = {}
     tensors: Dict[str, torch.Tensor] = {}
     originals: Dict[str, torch.Tensor] = {}
@@ -79,6 +115,7 @@ def private_copy(
             if id(tensor) not in memo:
                 memo[id(tensor)] = tensors[inner] = _copied(tensor, wide=wide)
                 originals[inner] = tensor
+    # Locks, files and modules of Python are in the memo as their own copies: ``deepcopy`` raises for them.
     memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
     keep: List[object] = [value for _, value in roots]  # the memo goes by their ids
     before = dict(memo)
@@ -88,7 +125,10 @@ def private_copy(
     except synchronous() as error:
         raise TypeError(_not_copied(roots, before, error)) from error
     del keep
-    return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals)
+    # ``deepcopy`` keeps alive what it has copied, in a list under the memo's own id.
+    alive = {id(each): each for each in (*memo.get(id(memo), ()), *originals.values())}  # type: ignore[misc]
+    sources = {id(each): alive[original] for original, each in memo.items() if original in alive}
+    return PrivateCopy(copied, copied_args, copied_kwargs, wrappers, tensors, originals, memo, sources)
 
 
 def _not_copied(roots: Sequence[Tuple[str, object]], memo: Mapping[int, object], error: Exception) -> str:
@@ -101,8 +141,8 @@ def _not_copied(roots: Sequence[Tuple[str, object]], memo: Mapping[int, object],
             name = f"{each} (a {type(value).__name__})" if each else f"the {type(value).__name__} that it is called on"
             break
     return (
-        f"{name} can't be copied ({describe(error)[:200]}). The call is made on copies, so that nothing of yours "
-        "changes: pass what can be copied, a list in place of a generator for instance"
+        f"{name} can't be copied ({describe(error)[:200]}). The call is made on copies, so that your "
+        "objects do not change: pass objects that can be copied, such as a list in place of a generator"
     )
 
 
@@ -111,10 +151,10 @@ _USED_BY_ALL = (types.ModuleType, type(threading.Lock()), type(threading.RLock()
 
 
 def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
-    """Yield locks, files and Python modules in a value, which a copy shares with it."""
+    """Yield locks, files, Python modules and sentinels in a value, which a copy shares with it."""
     import torch
 
-    if isinstance(value, _USED_BY_ALL):
+    if isinstance(value, _USED_BY_ALL) or type(value) is object:  # an ``object()`` is there to be compared by ``is``
         yield value
     elif id(value) in seen or isinstance(value, (str, bytes, int, float, type, types.FunctionType, torch.Tensor)):
         return
@@ -127,8 +167,8 @@ def _used_by_all(value: object, seen: Set[int]) -> Iterator[object]:
             yield from _used_by_all(each, seen)
 
 
-def _name_of_wrapped(wrapper: types.FunctionType) -> str:
-    """Return the variable of a plain wrapper that holds the wrapped function, empty if there is none."""
+def name_of_wrapped(wrapper: types.FunctionType) -> str:
+    """Return the variable of a plain wrapper that holds the wrapped function, "" if no variable does."""
     wrapped = vars(wrapper)["__wrapped__"]
     return next((name for name, value in closure_of(wrapper) if value is wrapped), "")
 
@@ -143,10 +183,13 @@ def _copied(tensor: torch.Tensor, *, wide: bool) -> torch.Tensor:
         new = data.to(torch.complex128)
     else:
         new = data
+    # ``to`` returns the tensor itself where it has the type already.
     if new is data or new.data_ptr() == data.data_ptr():
         new = compact(data)
     new.requires_grad_(bool(tensor.requires_grad))
     if not isinstance(tensor, torch.nn.Parameter):
+        marks = {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)}
+        vars(new).update(marks)  # ``mark_dynamic`` decides what is compiled, and whether that raises
         return new
     parameter = torch.nn.Parameter(new.detach(), requires_grad=bool(tensor.requires_grad))
     if tensor.grad is not None:
@@ -232,16 +275,19 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
         return functools.partial(_function(function.func, memo), *args, **keywords)
     if isinstance(function, types.MethodType):
         owner = copy.deepcopy(function.__self__, memo)
-        return types.MethodType(_with_own_code(function.__func__, {}, {}), owner)
+        return types.MethodType(with_own_code(function.__func__, {}, {}), owner)
     if isinstance(function, torch.nn.Module):
+        # A module: its submodules may hold compiled callables (``module.compile()``), which would run the original's
+        # code.
         module = copy.deepcopy(function, memo)
         for each in module.modules():
             for name, value in list(vars(each).items()) if compiled_callables.entry_of(each) is None else ():
                 if compiled_callables.unwrapped(value) is not None:  # compiled for the module that this is a copy of
                     vars(each)[name] = copy.deepcopy(compiled_callables.unwrapped(value), memo)
+        # A ``forward`` with a code object of its own has no cache entries of the original.
         forward = _plain_function(vars(module).get("forward") or type(module).forward)
         if isinstance(forward, types.FunctionType):
-            module.forward = types.MethodType(_with_own_code(forward, {}, {}), module)
+            module.forward = types.MethodType(with_own_code(forward, {}, {}), module)
         if compiled_callables.entry_of(inspect.getattr_static(type(module), "__call__")) is None:
             return module
         return types.MethodType(
@@ -250,10 +296,10 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
     if isinstance(function, types.FunctionType):
         known = _variables(function)
         copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}
-        return _with_own_code(function, copies, copies)
+        return with_own_code(function, copies, copies)
     copied = copy.deepcopy(function, memo)
     call = _plain_function(type(copied).__call__)
-    return types.MethodType(_with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
+    return types.MethodType(with_own_code(call, {}, {}), copied) if isinstance(call, types.FunctionType) else copied
 
 
 def _plain_function(function: object) -> Any:
@@ -275,15 +321,18 @@ def _may_change(value: object) -> bool:
     return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type))
 
 
-def _with_own_code(function: Any, cells: Mapping[str, object], variables: Mapping[str, object]) -> types.FunctionType:
-    """Return the function with a code object of its own, and with other values of some variables."""
+def with_own_code(
+    function: Any, cells: Mapping[str, object], variables: Mapping[str, object], code: Optional[types.CodeType] = None
+) -> types.FunctionType:
+    """Return the function with a code object of its own (or with ``code``), and other values of some variables."""
     closure: Optional[Tuple[types.CellType, ...]] = function.__closure__
     if closure is not None and cells:
         names = function.__code__.co_freevars
         closure = tuple(types.CellType(cells[n]) if n in cells else cell for n, cell in zip(names, closure))
     namespace = dict(function.__globals__)  # Dynamo adds what it compiles
     namespace.update({name: value for name, value in variables.items() if name in namespace})
-    made = types.FunctionType(function.__code__.replace(), namespace, function.__name__, function.__defaults__, closure)
+    own = function.__code__.replace() if code is None else code
+    made = types.FunctionType(own, namespace, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
     made.__qualname__, made.__module__ = function.__qualname__, function.__module__

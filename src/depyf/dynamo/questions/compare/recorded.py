@@ -12,11 +12,15 @@ from dataclasses import field
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.capture.provenance import LaunchNotes
-from depyf.dynamo.hooks import frames, private_names, torch_settings
+from depyf.dynamo.hooks import compile_ids, frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
+from depyf.dynamo.observe.graph_facts import GraphCopy, output_nodes, placeholders
+from depyf.dynamo.observe.observation import ATEN, DYNAMO, GraphCall, Observation, ObservedGraph
+from depyf.dynamo.observe.shadow_entries import ShadowBackend
+from depyf.dynamo.observe.tally import Tally
 from depyf.dynamo.scripts.tensors import compact, is_real
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.stages import Stage
 
 if TYPE_CHECKING:
@@ -27,78 +31,73 @@ _MOST_CALLS = 4
 
 
 Backend = Callable[..., Callable[..., object]]
-"""What compiles a graph: called with it and its inputs, returns the compiled code."""
+"""Compiles a graph: called with the graph and its inputs, returns the compiled code."""
 
 
 @dataclass
-class Call:
-    """One call: copies of its inputs and outputs, and the random state before it."""
-
-    inputs: List[object]
-    outputs: List[object]
-    rng_state: Optional[torch.Tensor]
-
-
-@dataclass
-class Graph:
+class RecordedGraph:
     """A graph as it was when it was passed on. ``compiler`` is its compiler, ``launches`` its kernels that Inductor
     wrote, with the nodes that they compute.
     """
 
     kind: Stage
-    module: torch.fx.GraphModule
+    copied: GraphCopy
     compiler: Optional[Backend] = None
     launches: List[Tuple[str, List[str]]] = field(default_factory=list)
-    calls: List[Call] = field(default_factory=list)
+    calls: List[GraphCall] = field(default_factory=list)
+
+    @property
+    def module(self) -> torch.fx.GraphModule:
+        return self.copied.module()
 
 
-def place_of(code: Optional[CodeType]) -> Tuple[str, str, int]:
-    """Name, file and first line of code, which its copies have, too."""
+def code_key(code: Optional[CodeType]) -> Tuple[str, str, int]:
+    """Return name, file and first line of code: copies of the code have the same."""
     return ("", "", 0) if code is None else (code.co_name, code.co_filename, code.co_firstlineno)
 
 
 @dataclass
-class Compilation:
+class RecordedCompilation:
     """All graphs made from one Dynamo graph, by kind.
 
-    ``name`` is ``__compiled_fn_<n>``, ``place`` name, file and first line of the code that was compiled.
+    ``name`` is ``__compiled_fn_<n>``, ``code`` name, file and first line of the compiled code.
     """
 
     number: int
     name: str
-    place: Tuple[str, str, int] = ("", "", 0)
-    graphs: Dict[Stage, Graph] = field(default_factory=dict)
+    code: Tuple[str, str, int] = ("", "", 0)
+    graphs: Dict[Stage, RecordedGraph] = field(default_factory=dict)
 
-    def graph(self, kind: Stage) -> Optional[Graph]:
+    def graph(self, kind: Stage) -> Optional[RecordedGraph]:
         return self.graphs.get(kind)
 
 
-class Recorder:
+class StageRecorder(ShadowBackend):
     """A backend for ``torch.compile`` that calls ``backend`` and records its graphs, inputs and outputs."""
 
     def __init__(self, backend: Backend, name: str) -> None:
+        super().__init__(backend, backend)
         self._backend = backend
         self.__name__ = name
-        for each in ("get_compiler_config", "reset"):
-            if hasattr(backend, each):
-                setattr(self, each, getattr(backend, each))
-        self.compilations: List[Compilation] = []
+        self._tally = Tally()
+        self.compilations: List[RecordedCompilation] = []
         self._here = threading.local()
         self._launches = LaunchNotes()
 
     def __call__(
         self, module: torch.fx.GraphModule, inputs: Sequence[object], **kwargs: object
     ) -> Callable[..., object]:
-        place = place_of(frames.code_being_compiled())
-        compilation = Compilation(len(self.compilations), frames.name_of_captured() or "", place)
+        code = code_key(frames.code_being_compiled())
+        compilation = RecordedCompilation(len(self.compilations), frames.name_of_captured() or "", code)
         self.compilations.append(compilation)
-        graph = compilation.graphs[Stage.CAPTURED] = Graph(Stage.CAPTURED, copy_of(module))
+        graph = compilation.graphs[Stage.CAPTURED] = RecordedGraph(Stage.CAPTURED, GraphCopy(module))
         self._here.compilation = compilation
         try:
             compiled = self._backend(module, inputs, **kwargs)
         finally:
             self._here.compilation = None
-        return self._noted(graph, compiled, boxed=False)
+        # AOTAutograd's result for Dynamo has the mark of a boxed call, too, but takes its arguments one by one.
+        return self._recorded(graph, compiled, boxed=False)
 
     def install(self) -> List[Undo]:
         """Start to record graphs in AOTAutograd; return the functions that stop it."""
@@ -117,25 +116,27 @@ class Recorder:
         return [torch_settings.have_launches_reported(), *self._launches.watch(), undo]
 
     def _watched(
-        self, compilation: Compilation, module: torch.fx.GraphModule, given: Dict[str, Any]
+        self, compilation: RecordedCompilation, module: torch.fx.GraphModule, given: Dict[str, Any]
     ) -> Dict[str, object]:
+        # Inductor has run its pre-grad passes before it calls AOTAutograd, or passes them on for AOTAutograd to run
+        # (newer versions): then the graph after them is what these passes return.
         kwargs = dict(given)
         graphs = compilation.graphs
         if hasattr(module, "graph"):
-            graphs[Stage.AFTER_PRE_GRAD] = Graph(Stage.AFTER_PRE_GRAD, copy_of(module))
+            graphs[Stage.AFTER_PRE_GRAD] = RecordedGraph(Stage.AFTER_PRE_GRAD, GraphCopy(module))
         passes = kwargs.get("pre_grad_passes")
         if passes is not None:
 
             def pre_grad_passes(module: torch.fx.GraphModule, inputs: object) -> object:
                 answer: torch.fx.GraphModule = passes(module, inputs)
-                graphs[Stage.AFTER_PRE_GRAD] = Graph(Stage.AFTER_PRE_GRAD, copy_of(answer))
+                graphs[Stage.AFTER_PRE_GRAD] = RecordedGraph(Stage.AFTER_PRE_GRAD, GraphCopy(answer))
                 return answer
 
             kwargs["pre_grad_passes"] = pre_grad_passes
         partition: Any = kwargs.get("partition_fn") or private_names.DEFAULT_PARTITION.find()
 
         def partition_fn(joint: torch.fx.GraphModule, *args: object, **more: object) -> object:
-            graphs.setdefault(Stage.JOINT, Graph(Stage.JOINT, copy_of(joint)))
+            graphs.setdefault(Stage.JOINT, RecordedGraph(Stage.JOINT, GraphCopy(joint)))
             return partition(joint, *args, **more)
 
         kwargs["partition_fn"] = functools.wraps(partition)(partition_fn)
@@ -145,60 +146,66 @@ class Recorder:
             ("inference_compiler", Stage.FORWARD),
             ("bw_compiler", Stage.BACKWARD),
         ):
-            kwargs[name] = self._compiler(compilation, kind, kwargs.get(name) or forward)
+            kwargs[name] = self._recording(compilation, kind, kwargs.get(name) or forward)
         return kwargs
 
-    def _compiler(self, compilation: Compilation, kind: Stage, compiler: Backend) -> Backend:
+    def _recording(self, compilation: RecordedCompilation, kind: Stage, compiler: Backend) -> Backend:
         def compile_one(
             module: torch.fx.GraphModule, inputs: Sequence[object], *args: object, **kwargs: object
         ) -> Callable[..., object]:
-            graph = compilation.graphs[kind] = Graph(kind, copy_of(module), compiler)
+            graph = compilation.graphs[kind] = RecordedGraph(kind, GraphCopy(module), compiler)
             self._launches.take()
             compiled = compiler(module, inputs, *args, **kwargs)
             graph.launches = [(kernel, nodes) for kernel, nodes, _ in self._launches.take()]
-            return self._noted(graph, compiled, boxed=True)
+            return self._recorded(graph, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
         return compile_one
 
-    def _noted(self, graph: Graph, compiled: Callable[..., object], *, boxed: bool) -> Callable[..., object]:
-        import torch
+    def _recorded(self, graph: RecordedGraph, compiled: Callable[..., object], *, boxed: bool) -> Callable[..., object]:
+        """Return a callable like ``compiled`` that adds its first calls to those of ``graph``."""
+        observation = Observation(self._tally, _kept)
 
-        # AOTAutograd's result for Dynamo has the mark, too, but takes its arguments unboxed.
-        takes_list = boxed and bool(private_names.BOXED_CALL.of(compiled, False))
+        def keep(call: GraphCall) -> None:
+            # The program may write to the outputs. The originals of the inputs need not be kept alive: copies are, of
+            # those that the graph has written to.
+            written = {
+                number: each for number, each in call.written.items() if not unchanged(each, call.inputs[number])
+            }
+            copies = {number: each for number, each in zip(written, kept(list(written.values()))) if is_real(each)}
+            graph.calls.append(replace(call, outputs=tuple(kept(call.outputs)), written=copies))
+            if len(graph.calls) == _MOST_CALLS:
+                observation.remove(keep)
 
-        def call(arguments: List[object]) -> object:
-            given = list(arguments)
-            if boxed:
-                arguments.clear()
-            keep = len(graph.calls) < _MOST_CALLS
-            before = kept(given) if keep else []
-            state = torch.get_rng_state() if keep else None
-            outputs = compiled(list(given)) if takes_list else compiled(*given)
-            if keep:
-                many = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-                graph.calls.append(Call(before, kept(many), state))
-            return outputs
+        observation.add(keep, lambda _: None)
+        return observation.around(self._observed(graph), compiled, boxed=boxed)
 
-        if boxed:
-            setattr(call, private_names.BOXED_CALL.name, True)
-            return call
-        return lambda *arguments: call(list(arguments))
+    def _observed(self, graph: RecordedGraph) -> ObservedGraph:
+        inputs = len(placeholders(graph.module.graph))
+        return ObservedGraph(
+            compile_id=compile_ids.current_compile_id(),
+            function="",
+            backward=graph.kind == Stage.BACKWARD,
+            level=DYNAMO if graph.kind == Stage.CAPTURED else ATEN,
+            copied=graph.copied,
+            input_names=("",) * inputs,
+            results=tuple(range(len(output_nodes(graph.module.graph)))),
+            written=tuple(range(inputs)),  # all inputs are copied: what comes later may write to them, too
+            random=True,
+            backend=self.__name__,
+        )
 
 
-def copy_of(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """Return a graph module with a graph of its own: passes change the graph in place."""
-    from torch import fx
+def unchanged(value: torch.Tensor, before: object) -> bool:
+    """Return whether a tensor still has the values of the copy that was made of it; NaN equals NaN."""
+    import torch
 
-    graph = fx.Graph(tracer_cls=private_names.TRACER_OF_GRAPH.of(module.graph))
-    known: Dict[fx.Node, fx.Node] = {}
-    for node in module.graph.nodes:
-        known[node] = copied = graph.node_copy(node, lambda each: known[each])
-        copied.meta = dict(node.meta)
-    inner = {name: copy_of(each) for name, each in module.named_children() if isinstance(each, fx.GraphModule)}
-    made = fx.GraphModule(module, graph)
-    for name, each in inner.items():
-        setattr(made, name, each)
-    return made
+    if not is_real(value) or not is_real(before) or value.shape != before.shape:
+        return True
+    now, then = value.detach(), before.detach()
+    if torch.equal(now, then):
+        return True
+    nans = now.dtype.is_floating_point and bool(((now == then) | (now.isnan() & then.isnan())).all())
+    return nans
 
 
 def kept(values: Sequence[object]) -> List[object]:
@@ -206,12 +213,8 @@ def kept(values: Sequence[object]) -> List[object]:
     import torch
 
     with torch.no_grad():
-        return [
-            compact(value).requires_grad_(value.requires_grad) if is_real(value) else _odd(value) for value in values
-        ]
+        return [_kept(value) if isinstance(value, torch.Tensor) else value for value in values]
 
 
-def _odd(value: object) -> object:
-    import torch
-
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+def _kept(value: torch.Tensor) -> torch.Tensor:
+    return compact(value).requires_grad_(value.requires_grad) if is_real(value) else value.detach().clone()

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import (
     cache_entries,
     compiled_callables,
@@ -27,7 +27,7 @@ from depyf.dynamo.hooks import (
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.dynamo.questions.compare.recorded import Recorder
+from depyf.dynamo.questions.compare.recorded import StageRecorder
 from depyf.dynamo.questions.compare.wide import Widened
 
 STAGES: Tuple[Tuple[str, str], ...] = (
@@ -57,6 +57,8 @@ class CompiledCode:
 
     def note(self, original: CodeType, _: CodeType) -> None:
         """Record transformed code as Dynamo's bytecode hook, before its entry exists."""
+        # Dynamo calls the hook before it adds the entry. So code without entries is ours alone, and is forgotten as a
+        # whole; in other code only the new entries are.
         if id(original) in self._seen:
             return
         self._seen[id(original)] = original
@@ -65,6 +67,11 @@ class CompiledCode:
         else:
             self.left.append(original)
             self._theirs += [entry.guard_manager for entry in cache_entries.cache_entries(original)]
+
+    def fresh_entries(self, like: CodeType) -> List[cache_entries.CacheEntry]:
+        """Return the entries of the copies of ``like`` that were compiled."""
+        codes = [code for code in self._fresh.values() if code == like]
+        return [entry for code in codes for entry in cache_entries.cache_entries(code)]
 
     def forget(self) -> None:
         for code in self._fresh.values():
@@ -76,7 +83,7 @@ class CompiledCode:
 
     def _is_ours(self, entry: Any) -> bool:
         if entry.backend is not None:
-            return isinstance(backend_itself(entry.backend), (Recorder, Widened))
+            return isinstance(backend_itself(entry.backend), (StageRecorder, Widened))
         return not any(entry.guard_manager is each for each in self._theirs)  # up to 2.7
 
 
@@ -136,13 +143,14 @@ def compiled_with(
 
 
 @contextlib.contextmanager
-def same_random_numbers() -> Iterator[None]:
-    """Make Inductor draw the random numbers of eager mode."""
+def same_random_numbers() -> Iterator[bool]:
+    """Make Inductor draw the random numbers of eager mode; return whether it draws its own otherwise."""
     config = private_names.INDUCTOR_CONFIG.find()
     if config is None or not hasattr(config, "fallback_random"):
-        yield
+        yield False
         return
+    draws_its_own = not config.fallback_random
     with undone_afterwards("restoring Inductor's random numbers") as undo:
         undo.append(functools.partial(setattr, config, "fallback_random", config.fallback_random))
         config.fallback_random = True
-        yield
+        yield draws_its_own

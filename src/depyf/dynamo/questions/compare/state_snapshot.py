@@ -1,8 +1,9 @@
 """Restore what a call changes beyond its arguments: the objects that its functions may reach by name.
 
 A private copy has its own arguments, modules and variables of enclosing functions. Lists, counters and objects that are
-globals of the program are shared by functions in any part of it: a copy for one of them would be another program. So
-they stay the same objects, and their contents are restored. docs/compare.md has the reason why no forked child is used.
+globals of the program are shared by functions in any part of the program: a copy for one function would change what
+the program means. So they stay the same objects, and their contents are restored. docs/compare.md has the reason why no
+forked child is used.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from collections import deque
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
-from depyf.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.module_namespace import namespace_of
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
-from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, namespace_of
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import report_failure
-from depyf.user_code import is_library
+from depyf.torch_trace.user_code import is_library
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +33,7 @@ _ABSENT = object()
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), slice, range)
 
 
-class Shared:
+class StateSnapshot:
     """The values of the program that a call of ``target`` may change, as they are now."""
 
     def __init__(self, target: CallTarget, arguments: Sequence[object]) -> None:
@@ -45,6 +47,8 @@ class Shared:
 
     def _search(self, target: CallTarget, arguments: Sequence[object]) -> bool:
         """Visit everything reachable; return False if that is too much, or objects can't be read."""
+        # Breadth first, from the functions that are called. A function adds what it names, an object what it holds;
+        # each adds to ``_undo`` how its present contents are restored.
         functions, shared = _functions_of(target)
         own = {id(each) for each in functions}
         try:
@@ -65,8 +69,8 @@ class Shared:
         return not self._todo
 
     @contextlib.contextmanager
-    def put_back(self) -> Iterator[None]:
-        """Restore all of it to the state of the snapshot."""
+    def restored(self) -> Iterator[None]:
+        """Restore the values of the snapshot after the block."""
         with undone_afterwards("restoring what a call has changed") as undo:
             undo += reversed(self._undo)
             yield
@@ -83,6 +87,8 @@ class Shared:
         if is_library(function.__code__.co_filename):
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
+        # Globals by the names in the code: modules only by the attributes that the code names, tensors and modules of
+        # ``own`` functions not at all, since the private copy has its own. A name that the call binds is unbound again.
         namespace = function.__globals__
         names = set(names_in(function.__code__))
         for name in names & set(namespace):
@@ -101,9 +107,9 @@ class Shared:
                     self._add(cell.cell_contents)
 
     def _module(self, module: ModuleType, names: Set[str]) -> None:
-        """Add what is reached as ``module.name`` of a module of the user's."""
+        """Add the values that are reached as ``module.name``, if the module is the user's."""
         namespace = namespace_of(module)
-        if _is_users(str(namespace.get("__name__", ""))):
+        if _is_user_module(str(namespace.get("__name__", ""))):
             for name in names & set(namespace):
                 self._add(namespace[name])
                 self._undo.append(_binding(namespace, name))
@@ -150,7 +156,7 @@ class Shared:
             self._add(each)
 
     def _class(self, cls: type) -> None:
-        if not _is_users(cls.__module__):
+        if not _is_user_module(cls.__module__):
             return
         for name, value in list(vars(cls).items()):
             if name.startswith("__") and not callable(value):
@@ -165,7 +171,7 @@ class Shared:
     def _object(self, value: object) -> None:
         """Add an object of a class of the user's, or of a class that torch registers as holding tensors."""
         inside = getattr(value, "__dict__", None)
-        if isinstance(inside, dict) and (_is_users(type(value).__module__) or isinstance(value, self._kept)):
+        if isinstance(inside, dict) and (_is_user_module(type(value).__module__) or isinstance(value, self._kept)):
             self._add(inside)
             self._add(type(value))
 
@@ -174,6 +180,8 @@ class Shared:
 
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return
+        # Written back only if it has changed, NaN equal to NaN: a write raises the version counter, and autograd
+        # refuses to use a saved tensor whose version has changed.
         before, gradient = tensor.detach().clone(), tensor.grad
         self._add(gradient)
 
@@ -188,9 +196,9 @@ class Shared:
         self._undo.append(undo)
 
 
-def shared_with(target: CallTarget, arguments: Sequence[object], notes: List[str]) -> Shared:
+def shared_with(target: CallTarget, arguments: Sequence[object], notes: List[str]) -> StateSnapshot:
     """Return what a call of ``target`` shares with the program; ``notes`` lists what can't be restored."""
-    shared = Shared(target, arguments)
+    shared = StateSnapshot(target, arguments)
     if not shared.complete:
         notes.append("not all globals of the program were examined: changes of the call there may remain")
     return shared
@@ -205,8 +213,8 @@ def _functions_of(target: CallTarget) -> Tuple[List[FunctionType], List[Function
     return copied, shared
 
 
-def _is_users(module: str) -> bool:
-    """Return whether a module of this name is the user's own; that of a notebook has no file."""
+def _is_user_module(module: str) -> bool:
+    """Return whether a module of this name is the user's own. The module of a notebook has no file."""
     file = file_of(loaded_namespace(module))
     return module == "__main__" or (file is not None and not is_library(file))
 
@@ -253,6 +261,7 @@ def _keyed(value: Any, before: Any) -> Callable[[], None]:
             if {id(each) for each in value} != {id(each) for each in before}:
                 value.clear()
                 value.update(before)
+        # By identity, and in order: ``==`` of values may be anything, such as a tensor.
         elif [(id(k), id(v)) for k, v in value.items()] != [(id(k), id(v)) for k, v in before.items()]:
             value.clear()
             value.update(before)

@@ -82,6 +82,8 @@ def _mode(narrow: torch.dtype) -> ContextManager[object]:
             kwargs = kwargs or {}
             if isinstance(func, higher_order) and func.__name__ not in _COMPUTE_IN_WHAT_GOES_IN:
                 raise NotImplementedError(f"what {func} calls may compute in other types")
+            # A generator draws other numbers for float64 than for float32. So what draws runs in the original type, and
+            # its result is widened. In-place ones (``uniform_``) have written to a narrow copy: copy the result back.
             if seeded is not None and seeded in getattr(func, "tags", ()):
                 torch.set_default_dtype(narrow)
                 try:

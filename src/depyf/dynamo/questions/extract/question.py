@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
-from depyf import file_names
 from depyf.answers.bisected import Bisected
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
+from depyf.base.regular_files import read_text
 from depyf.dynamo.entries.call_target import resolve
-from depyf.dynamo.hooks import bisector, torch_names, torch_settings
+from depyf.dynamo.hooks import bisector, torch_names
 from depyf.dynamo.questions.compare.locate import without_views
 from depyf.dynamo.questions.compare.question import backend_of
-from depyf.dynamo.questions.extract.sources import Source, fake_inputs, held, run_of
+from depyf.dynamo.questions.extract.sources import GraphSource, fake_inputs, held, run_of
 from depyf.dynamo.scripts.backend import backend_in_script
 from depyf.dynamo.scripts.from_text import script_from_text
+from depyf.dynamo.scripts.running import STOPPED, environment, run_script
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.dynamo.store.names import compiled_fn_number
-from depyf.lazy_pattern import re_compile
-from depyf.regular_files import read_text
+from depyf.torch_trace import file_names
 from depyf.torch_trace.log_file import find_logs
 from depyf.torch_trace.stages import NamedStage, Stage
 
-_PATIENCE, _PATIENCE_OF_BISECTOR = 600, 6000
-"""Seconds that a script may take when it is checked, and that PyTorch's bisector may take with it."""
+_PATIENCE_OF_BISECTOR = 6000
+"""Seconds that PyTorch's bisector may take with a script."""
 
-STOPPED = f"it was stopped after {_PATIENCE} seconds"
-"""The output of a script that did not end."""
+_COMPILE_ID = re.compile(r"!?\d+/\d+.*")
 
-_COMPILE_ID = re_compile(r"!?\d+/\d+.*")
-
-_TITLE = re_compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
-_PIECE = re_compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
+_TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
+_PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
 """The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
 
 
@@ -85,7 +80,7 @@ def extract(
     backend, name = backend_of(None, found.entered)
     named = backend_in_script(backend, name)
     script = write(source, path or f"{source.name}.py", named.name, values=values)
-    gaps = [f"not in the script: {gap}" for gap in (named.gap, *torch_settings.settings_no_script_has()) if gap]
+    gaps = [f"not in the script: {named.gap}"] if named.gap else []
     return checked(source.name, script, (*source.notes, *gaps), check=check, bisect=bisect)
 
 
@@ -114,8 +109,8 @@ def _refuse_logs(path: str) -> None:
         raise LookupError(f"{path} is a file, and graphs are extracted from dump directories")
 
 
-def _files(directory: str) -> List[Source]:
-    """Return the graph files of a dump, including those of named stages (of passes and backends)."""
+def _files(directory: str) -> List[GraphSource]:
+    """Return the graph files of a dump, including files of named stages (of passes and backends)."""
     sources = []
     stages = {stage.value: stage for stage in Stage}
     for name in sorted(os.listdir(directory)):
@@ -127,7 +122,9 @@ def _files(directory: str) -> List[Source]:
         if value in stages or text.startswith(f"# {value} of {function}"):
             of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
             stage = stages.get(value) or NamedStage(value)
-            source = Source(function, stage, of_id and of_id[1], text=text, index=index, piece=of_piece and of_piece[1])
+            source = GraphSource(
+                function, stage, of_id and of_id[1], text=text, index=index, piece=of_piece and of_piece[1]
+            )
             sources.append(source)
     if not sources:
         raise LookupError(f"there are no graph files in {directory}")
@@ -135,12 +132,17 @@ def _files(directory: str) -> List[Source]:
 
 
 def chosen(
-    sources: Sequence[Source], graph_id: GraphId, *, had_arguments: bool, others: Callable[[], List[Source]] = list
-) -> Source:
-    """Return the source that ``graph_id`` names. ``others`` finds those that exist without the arguments."""
+    sources: Sequence[GraphSource],
+    graph_id: GraphId,
+    *,
+    had_arguments: bool,
+    others: Callable[[], List[GraphSource]] = list,
+) -> GraphSource:
+    """Return the source that ``graph_id`` names. ``others`` finds the sources that exist without the arguments."""
     if not sources:
         more = "" if had_arguments else " Give its arguments (depyf.extract(compiled, None, x)), or call it first"
         raise LookupError(f"nothing is compiled here that has a graph.{more}")
+    # A function's name without a stage names the graph that Dynamo captured; any other name has to fit one graph.
     found = [source for source in sources if _fits(source, graph_id)]
     if not found and isinstance(graph_id, str) and "#" in graph_id:  # of the page, which numbers what a reset repeats
         found = [source for source in sources if _fits(source, re.sub(r"#\d+", "", graph_id))]
@@ -152,7 +154,9 @@ def chosen(
     raise LookupError(_what_there_is(sources, graph_id, several=bool(found), others=others()))
 
 
-def _what_there_is(sources: Sequence[Source], graph_id: GraphId, *, several: bool, others: Sequence[Source]) -> str:
+def _what_there_is(
+    sources: Sequence[GraphSource], graph_id: GraphId, *, several: bool, others: Sequence[GraphSource]
+) -> str:
     there = _listed(sources)
     compiled = [each for each in (*sources, *others) if compiled_fn_number(each.function) is not None]
     if _COMPILE_ID.fullmatch(str(graph_id)) and compiled and not any(each.compile_id for each in compiled):
@@ -172,15 +176,20 @@ def _what_there_is(sources: Sequence[Source], graph_id: GraphId, *, several: boo
     return f"no graph is called {graph_id!r}; there are: {there}{more}"
 
 
-def _listed(sources: Sequence[Source]) -> str:
-    return ", ".join(
+def _listed(sources: Sequence[GraphSource]) -> str:
+    """Return the names of the graphs, one a line if they are many."""
+    names = [
         f"{_name(each, sources)}{f' [{each.compile_id}]' if each.compile_id else ''}"
         f"{f' ({each.piece})' if each.piece else ''}"
         for each in sources
-    )
+    ]
+    return "".join(f"\n  {each}" for each in names) if len(names) > _MOST_IN_A_LINE else ", ".join(names)
 
 
-def _name(source: Source, among: Sequence[Source]) -> str:
+_MOST_IN_A_LINE = 3
+
+
+def _name(source: GraphSource, among: Sequence[GraphSource]) -> str:
     """Return the unique name of ``source``: with its index, if others have the same function and stage."""
     others = {each.index for each in among if each.name == source.name}
     return f"{source.name}.{source.index}" if len(others) > 1 else source.name
@@ -194,7 +203,7 @@ def _is_of(function: str, compile_id: Optional[str], graph_id: GraphId) -> bool:
     return graph_id is not None and named in (function, compile_id, str(compiled_fn_number(function)))
 
 
-def _fits(source: Source, graph_id: GraphId) -> bool:
+def _fits(source: GraphSource, graph_id: GraphId) -> bool:
     if graph_id is None:
         return True
     if isinstance(graph_id, int):
@@ -206,7 +215,7 @@ def _fits(source: Source, graph_id: GraphId) -> bool:
     return asked in ("", stage, f"{stage}.{source.index}") and _is_of(source.function, source.compile_id, graph_id)
 
 
-def write(source: Source, path: str, backend: str, *, values: bool) -> Script:
+def write(source: GraphSource, path: str, backend: str, *, values: bool) -> Script:
     """Write the script of a source."""
     title = f"{source.stage.value} of {source.function}"
     if source.piece:
@@ -263,25 +272,5 @@ def checked(name: str, script: Script, notes: Sequence[str], *, check: bool, bis
     if bisect and output == STOPPED:
         bisected = Bisected(message="not run: the script does not end")
     elif bisect and runs is False:
-        bisected = bisector.bisect_script(script.path, _environment(), _PATIENCE_OF_BISECTOR)
+        bisected = bisector.bisect_script(script.path, environment(), _PATIENCE_OF_BISECTOR)
     return Extracted(name, script.path, script.values, runs, output, (*notes, *script.notes), bisected)
-
-
-def _environment() -> Dict[str, str]:
-    return {key: value for key, value in os.environ.items() if not key.startswith("DEPYF_")}
-
-
-def run_script(path: str, *arguments: str) -> Tuple[bool, str]:
-    """Run a script in another process; return whether it succeeded, and its output."""
-    try:
-        done = subprocess.run(
-            [sys.executable, path, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_PATIENCE,
-            env=_environment(),
-        )
-    except subprocess.TimeoutExpired:
-        return False, STOPPED
-    return done.returncode == 0, done.stdout

@@ -6,7 +6,9 @@ import os
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import COMPILED, EAGER, INPUT, OPERATION, RESULT, NonFinite, Step, TensorFacts
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import describe as describe_error
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks.pytree import tensors
 from depyf.dynamo.observe import graph_facts
@@ -21,14 +23,12 @@ from depyf.dynamo.observe.node_words import (
     value_name,
 )
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
-from depyf.dynamo.questions.nonfinite.branches import inside_branch
 from depyf.dynamo.questions.nonfinite.eager_operations import Birth
+from depyf.dynamo.questions.nonfinite.inner_graphs import inside
 from depyf.dynamo.questions.nonfinite.origin import Chain, capture, is_written_down
-from depyf.dynamo.questions.nonfinite.verdict import Verdict
+from depyf.dynamo.questions.nonfinite.verdict import ReportedNode
 from depyf.dynamo.scripts.replay_script import write_graph_replay, write_replay
 from depyf.dynamo.scripts.whole import Script
-from depyf.messages import describe as describe_error
-from depyf.quick_dataclass import replace
 
 if TYPE_CHECKING:
     import torch
@@ -52,14 +52,14 @@ class Describer:
             self._forwards[graph.compile_id, graph.function] = graph
         self._last = graph
 
-    def describe(self, shown_in: GraphCall, verdict: Verdict) -> NonFinite:
+    def describe(self, shown_in: GraphCall, verdict: ReportedNode) -> NonFinite:
         """Return the finding; ``shown_in`` is the call whose result was not finite."""
         call, node = verdict.call, verdict.node
         if verdict.entered:
             return self._entered(call, verdict)
         in_forward = shown_in.graph.backward and not call.graph.backward
         args, kwargs, value = capture(call, node)
-        inner = inside_branch(call, node, args)
+        inner = inside(call, node, args, kwargs)
         if inner is not None:
             return self.describe(shown_in, inner)
         steps = []
@@ -84,12 +84,12 @@ class Describer:
         )
         return self._saved(found, lambda directory, report: write_replay(directory, node, args, kwargs, report))
 
-    def result(self, call: GraphCall, place: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
+    def result(self, call: GraphCall, position: Tuple[str, int], bad: Bad, error: Optional[Exception]) -> NonFinite:
         """Return the finding for a result that is bad only in the compiled code, or, with an error, that can't be
         replayed."""
         from torch import fx
 
-        kind, number = place
+        kind, number = position
         graph = call.graph.graph
         if kind == "output":
             output, value = graph_facts.output_nodes(graph)[number], call.outputs[number]
@@ -137,7 +137,7 @@ class Describer:
         )
         return self._saved(found)
 
-    def _entered(self, call: GraphCall, verdict: Verdict) -> NonFinite:
+    def _entered(self, call: GraphCall, verdict: ReportedNode) -> NonFinite:
         placeholders = graph_facts.placeholders(call.graph.module.graph)
         number = placeholders.index(verdict.node)
         steps = tuple(_becomes_nan(verdict))
@@ -203,7 +203,7 @@ class Describer:
         return self._forwards.get((call.graph.compile_id, call.graph.function)) if call.graph.backward else None
 
     def _name(self, call: GraphCall, node: torch.fx.Node) -> str:
-        """Return the user's name of an input of a graph, the node's name if there is none."""
+        """Return the user's name of an input of a graph, else the name of the node."""
         forward = self._forward(call)
         graph = call.graph if forward is None else forward
         searched = node if forward is None else by_name(forward.graph).get(node.name)
@@ -249,7 +249,7 @@ class Describer:
         return found
 
 
-def _becomes_nan(verdict: Verdict) -> List[Step]:
+def _becomes_nan(verdict: ReportedNode) -> List[Step]:
     """Return the steps at which the Inf of a verdict becomes NaN."""
     node = verdict.becomes_nan
     return [] if node is None else [Step("it becomes NaN", operation_of(node), line_of(node))]

@@ -12,16 +12,16 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import Line, TensorFacts
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.finite import all_finite, count_bad, facts, tensors_in
-from depyf.dynamo.observe.node_words import running_place, source_line
+from depyf.dynamo.observe.node_words import running_location, source_line
 from depyf.dynamo.observe.observation import observation
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.nonfinite.origin import has_infinite, is_written_down_by
-from depyf.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     import torch
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _MOST_LINES = 100_000
 """How many operations of forwards have their lines kept, for their backwards."""
 
-_Place = Tuple[str, int]
+_Location = Tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Birth:
-    """An operation that made a bad value from finite ones. ``line`` is that of the forward for a ``backward``."""
+    """An operation that made a bad value from finite ones. ``line`` is the line of the forward for a ``backward``."""
 
     kind: str
     operation: str
@@ -51,7 +51,7 @@ class EagerOperations:
 
     def __init__(self) -> None:
         self._births: Dict[int, Tuple[Any, Birth]] = {}
-        self._lines: OrderedDict[int, _Place] = OrderedDict()
+        self._lines: OrderedDict[int, _Location] = OrderedDict()
         self._lock = Lock()
         self._mode: Any = None
         self._thread = 0
@@ -79,7 +79,7 @@ class EagerOperations:
 
     def stop(self) -> None:
         """Stop. May be called again, and after ``start`` was interrupted."""
-        if self._mode is None or not self.is_here():  # modes are those of a thread
+        if self._mode is None or not self.is_here():  # each thread has modes of its own
             return
         modes = private_names.DISPATCH_MODES.find()
         if any(each is self._mode for each in modes()):
@@ -120,7 +120,9 @@ class EagerOperations:
             self._note_line()
         results = tensors_in(result)
         if not results or "empty" in str(operator) or all_finite(results):
-            return  # what is in memory that nobody has written to does not count
+            return  # memory that was not written to yet may hold anything
+        # Bad operands: if a recorded operation made them, its birth goes on to the result; if none did, the value came
+        # from a graph, or from before. A NaN from operands that had only Infs is a birth of its own.
         bad = [*bad_before, *(each for each in taken if not all_finite([each]))]
         known = [birth for birth in map(self.birth_of, bad) if birth is not None]
         worse = [birth for birth in known if birth.kind == "NaN"] or known
@@ -131,6 +133,7 @@ class EagerOperations:
             birth = worse[0]
         else:
             birth = self._born(operator, arguments, taken, results, node)
+        # By memory, with a weak reference: the address may be used again once the tensor is gone.
         weak: Any = torch_names.find("torch.multiprocessing.reductions", "StorageWeakRef")
         with self._lock:
             for each in results:
@@ -146,16 +149,16 @@ class EagerOperations:
         results: List[torch.Tensor],
         node: Optional[torch.autograd.graph.Node],
     ) -> Birth:
-        place = (
+        location = (
             self._lines.get(private_names.SEQUENCE_OF_NODE.of(node)())
             if node is not None
-            else running_place(self._users)
+            else running_location(self._users)
         )
         counted = count_bad(results)
         return Birth(
             kind=counted.kind,
             operation=str(operator),
-            line=None if place is None else Line(*place, source_line(*place)),
+            line=None if location is None else Line(*location, source_line(*location)),
             backward=node is not None,
             node="" if node is None else str(node.name()),
             inputs=tuple(facts("input", each) for each in taken),
@@ -165,10 +168,10 @@ class EagerOperations:
 
     def _note_line(self) -> None:
         number = torch_names.first_of(private_names.SEQUENCE_NUMBER, private_names.SEQUENCE_NUMBER_BEFORE)
-        place = running_place(self._users)
-        if number is not None and place is not None and torch_names.module("torch").is_grad_enabled():
+        location = running_location(self._users)
+        if number is not None and location is not None and torch_names.module("torch").is_grad_enabled():
             with self._lock:
-                self._lines[number() - 1] = place
+                self._lines[number() - 1] = location
                 if len(self._lines) > _MOST_LINES:
                     self._lines.popitem(last=False)
 

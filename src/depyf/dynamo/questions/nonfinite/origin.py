@@ -10,15 +10,14 @@ import functools
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
 
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.pytree import leaves, mapped
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import STAND_INS, Bad, count_bad, made_finite
-from depyf.dynamo.observe.makers import Makers, writes_in_place
 from depyf.dynamo.observe.observation import GraphCall
-from depyf.dynamo.observe.replay import Replay, Values, run_node
-from depyf.quick_dataclass import dataclass
+from depyf.dynamo.observe.replay import Makers, Replay, ValueOf, run_node, writes_in_place
 
 if TYPE_CHECKING:
     import torch
@@ -65,12 +64,14 @@ def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> O
     finite."""
     from torch import fx
 
+    # First replay: which nodes have bad values, and which node made each operand. The values are not kept:
+    # together they may not fit into memory.
     replay = Replay(call)
     graph = call.graph.module.graph
     bad: Dict[torch.fx.Node, Bad] = {}
     makers = Makers()
 
-    def note(node: torch.fx.Node, values: Values, value: object) -> None:
+    def note(node: torch.fx.Node, values: ValueOf, value: object) -> None:
         counted = count_bad(value)
         if counted.nans or counted.infs:
             bad[node] = counted
@@ -84,11 +85,13 @@ def follow(call: GraphCall, results: Iterable[int], written: Iterable[int]) -> O
     starts = [node for node in ends if isinstance(node, fx.Node) and node in bad]
     if not starts:
         return None
+    # Second replay, up to the last bad result: each node upstream of a bad result, with bad operands, is tested while
+    # its operands exist. The chain then follows only the operands that are passed on.
     chain = Chain({node: number for number, node in enumerate(graph.nodes)}, bad)
     wanted = _upstream(starts, bad, makers)
     passed_on: Dict[torch.fx.Node, Tuple[List[torch.fx.Node], bool]] = {}
 
-    def test(node: torch.fx.Node, values: Values, value: object) -> None:
+    def test(node: torch.fx.Node, values: ValueOf, value: object) -> None:
         if node in wanted:
             inputs = {each: maker for each, maker in makers.inputs[node].items() if maker in bad}
             passed_on[node] = _causes(node, values, value, inputs)
@@ -134,12 +137,12 @@ def capture(call: GraphCall, node: torch.fx.Node) -> Tuple[Tuple[object, ...], D
     def copy(value: object) -> object:
         return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
-    def before(each: torch.fx.Node, values: Values) -> None:
+    def before(each: torch.fx.Node, values: ValueOf) -> None:
         if each is node:
             found["args"] = map_arg(node.args, lambda n: mapped(copy, values(n)))
             found["kwargs"] = map_arg(node.kwargs, lambda n: mapped(copy, values(n)))
 
-    def after(each: torch.fx.Node, _: Values, value: object) -> None:
+    def after(each: torch.fx.Node, _: ValueOf, value: object) -> None:
         if each is node:
             found["value"] = value
 
@@ -165,16 +168,20 @@ def _upstream(starts: List[torch.fx.Node], bad: Dict[torch.fx.Node, Bad], makers
 
 
 def _causes(
-    node: torch.fx.Node, values: Values, value: object, inputs: Dict[torch.fx.Node, torch.fx.Node]
+    node: torch.fx.Node, values: ValueOf, value: object, inputs: Dict[torch.fx.Node, torch.fx.Node]
 ) -> Tuple[List[torch.fx.Node], bool]:
     """Find the nodes that made the bad values that this one passes on, and whether it makes some itself.
 
     ``inputs`` are those with bad values among the nodes that it takes, each with the one that made its value.
     """
+    # A node that must not run twice (it writes, or draws random numbers) is taken to pass on all its bad operands.
     makers = list(dict.fromkeys(inputs.values()))
     if not inputs or not _may_run_again(node):
         return makers, not inputs
     try:
+        # ``rests``: bad results with all bad operands made finite: those the node makes itself, as log(0) does. A
+        # single operand is a cause if making it finite helps: for ``where(c, nan, x)`` that is false if ``c`` hides the
+        # NaN.
         before = count_bad(value)
         rests = [_count_with(node, values, list(inputs), stand_in) for stand_in in STAND_INS]
         causes = [
@@ -189,7 +196,7 @@ def _causes(
     return causes, not causes or all(rest.nans or rest.infs for rest in rests)
 
 
-def _count_with(node: torch.fx.Node, values: Values, finite: List[torch.fx.Node], stand_in: Optional[str]) -> Bad:
+def _count_with(node: torch.fx.Node, values: ValueOf, finite: List[torch.fx.Node], stand_in: Optional[str]) -> Bad:
     replaced = functools.partial(made_finite, stand_in=stand_in)
     return count_bad(run_node(node, lambda n: mapped(replaced, values(n)) if n in finite else values(n)))
 

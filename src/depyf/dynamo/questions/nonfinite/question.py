@@ -12,23 +12,22 @@ import html
 import os
 from typing import Dict, List, Optional, Set, TextIO, Tuple
 
-from depyf.answers.looked import Looked
+from depyf.answers.coverage import Coverage
 from depyf.answers.nonfinite import NonFinite, summary
-from depyf.asynchronous import synchronous
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say
-from depyf.dynamo.observe.checked_backend import begin
 from depyf.dynamo.observe.finite import all_finite, count_bad, tensors_in
 from depyf.dynamo.observe.observation import DYNAMO, GraphCall, ObservedGraph, observation
+from depyf.dynamo.observe.recorder import begin
 from depyf.dynamo.observe.tally import Looking
 from depyf.dynamo.questions.nonfinite.describe import Describer
 from depyf.dynamo.questions.nonfinite.eager_operations import EagerOperations
 from depyf.dynamo.questions.nonfinite.origin import follow
-from depyf.dynamo.questions.nonfinite.saved_values import SavedValues
-from depyf.dynamo.questions.nonfinite.verdict import judge
+from depyf.dynamo.questions.nonfinite.verdict import SavedValues, judge
 
 DIRECTORY = "depyf_nonfinite"
 
@@ -85,7 +84,7 @@ class FindNonFinite(HookedContext[object]):
         self._drop(entry)
 
     def _drop(self, entry: object) -> None:
-        uninstall(self._undo, "ending to look for values that are not finite")
+        uninstall(self._undo, "stopping the search for non-finite values")
         self._looking.end()
 
     def _stopped(self, *, failed: bool) -> None:
@@ -97,20 +96,20 @@ class FindNonFinite(HookedContext[object]):
         """Report non-finite values of eager code that entered no graph and still exist."""
         birth = None if self._eager is None or self.found else next(self._eager.living(), None)
         if birth is not None:
-            notes = ["no compiled graph has seen it; it is there at the end"]
+            notes = ["the value entered no compiled graph, and still exists at the end"]
             notes += [] if birth.kind == "NaN" else ["it may be meant, as in a mask"]
             self._report(self._describer.born(birth, tuple(notes)))
 
     @property
     def first(self) -> Optional[NonFinite]:
-        """The first that was found; None when there is none."""
+        """The first finding; None without findings."""
         return self.found[0] if self.found else None
 
     def __bool__(self) -> bool:
         return bool(self.found)
 
     @property
-    def looked(self) -> Looked:
+    def looked(self) -> Coverage:
         """How many calls of how many graphs were checked, and which were not, and why."""
         return self._looking.so_far(0 if self._eager is None else self._eager.looked_at)
 
@@ -144,10 +143,12 @@ class FindNonFinite(HookedContext[object]):
         written = {number: value for number, value in call.written.items() if tensors_in([value])}
         if all_finite([*results.values(), *written.values()]) or id(call.graph) in self._reported:
             return None
+        # The same pattern of bad values that was judged as intended before is not replayed again: a mask is in each
+        # call.
         bad = {("output", number): count_bad([value]) for number, value in results.items()}
         bad.update({("input", number): count_bad([value]) for number, value in written.items()})
-        bad = {place: counted for place, counted in bad.items() if counted.nans or counted.infs}
-        pattern = (id(call.graph), tuple(sorted((place, each.nans, each.infs) for place, each in bad.items())))
+        bad = {position: counted for position, counted in bad.items() if counted.nans or counted.infs}
+        pattern = (id(call.graph), tuple(sorted((position, each.nans, each.infs) for position, each in bad.items())))
         if pattern in self._judged:
             self._looking.passed_on(self._judged[pattern])
             return None
@@ -174,8 +175,8 @@ class FindNonFinite(HookedContext[object]):
         except synchronous() as failed:  # there is a bad value anyway, and it is reported
             error = failed
             self._reported.add(id(call.graph))
-        place, counted = next(iter(bad.items()))
-        return self._describer.result(call, place, counted, error)
+        position, counted = next(iter(bad.items()))
+        return self._describer.result(call, position, counted, error)
 
     def _is_computed(self, call: GraphCall, number: int) -> bool:
         """Return whether an operation outside of compiled graphs made this input, and its Inf is not written in the

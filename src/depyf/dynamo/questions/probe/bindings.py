@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import threading
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, private_names, torch_names
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.patching import registered, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import TranslatedInstruction, Translator
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass, replace
 from depyf.torch_trace.resume_names import function_name
 
 if TYPE_CHECKING:
     import torch
 
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
-_INPUT = re_compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
+_INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
 _TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"
@@ -40,12 +40,12 @@ ELSEWHERE = (
 class Binding:
     """A name that was bound. ``node`` is the name of the graph's node, None where the value is none of the graph's.
 
-    ``name`` is the variable, ``.attribute``, or ``return``; ``part`` is where in a tuple, list or dictionary the tensor
-    stands (empty for the value itself); ``constant`` is what the value is instead of a tensor, in words. ``line`` is 0
-    for what was there: attributes and globals. ``after`` is the last node that had been traced by then: the graph may
-    write into the value before that, and after it. ``carried`` says that it is what a resume function was given: it was
-    bound before the graph break. ``owner`` is what an attribute is one of, as the user writes it, where that is known
-    (``self.layer``).
+    ``name`` is the variable, ``.attribute``, or ``return``; ``part`` is the position of the tensor in a tuple, list or
+    dictionary (empty for the value itself); ``constant`` describes a value that is no tensor. ``line`` is 0 for inputs
+    that the function did not bind: attributes and globals. ``after`` is the last node that had been traced by then: the
+    graph may write into the value before that, and after it. ``carried`` says that a resume function received the
+    value: it was bound before the graph break. ``owner`` is the object that has the attribute, as the user writes it,
+    if known (``self.layer``).
     """
 
     name: str
@@ -60,10 +60,11 @@ class Binding:
     owner: str = ""
 
 
-class _Value(NamedTuple):
-    """A tensor in a value of Dynamo's, as its node, or words for what it is. ``part`` is where in the value it stands.
+class _TracedValue(NamedTuple):
+    """A tensor in a value of Dynamo's, as its node, or a description of another value. ``part`` is its position in the
+    value.
 
-    ``unread`` is what Dynamo has not observed: looking would make it guard that.
+    ``unread`` is a value that Dynamo has not read: reading it would add guards.
     """
 
     node: Optional[torch.fx.Node] = None
@@ -76,7 +77,7 @@ class _Bound(NamedTuple):
     """A binding with its value (Dynamo gives nodes other names later on) and the last node by then."""
 
     binding: Binding
-    value: _Value
+    value: _TracedValue
     after: Optional[torch.fx.Node]
 
 
@@ -88,12 +89,12 @@ class _Tracing:
     bindings: List[_Bound] = field(default_factory=list)
 
 
-class _Here(threading.local):
+class _TracingThread(threading.local):
     def __init__(self) -> None:
         self.tracing = _Tracing()
 
 
-_here = _Here()
+_here = _TracingThread()
 
 
 def bindings_so_far(graph: torch.fx.Graph, inputs: Mapping[str, str]) -> Tuple[Binding, ...]:
@@ -126,7 +127,9 @@ def _others(inputs: Mapping[str, str], known: Set[Optional[str]]) -> Iterator[Bi
         )
 
 
-def _as_it_is_now(binding: Binding, value: _Value, after: Optional[torch.fx.Node], graph: torch.fx.Graph) -> Binding:
+def _as_it_is_now(
+    binding: Binding, value: _TracedValue, after: Optional[torch.fx.Node], graph: torch.fx.Graph
+) -> Binding:
     binding = replace(binding, part=value.part, constant=value.constant)
     if value.node is None:
         return binding
@@ -135,7 +138,7 @@ def _as_it_is_now(binding: Binding, value: _Value, after: Optional[torch.fx.Node
     return replace(binding, node=str(value.node.name), after=_name_of_remaining(after))
 
 
-def _read_meanwhile(value: _Value) -> Iterator[_Value]:
+def _read_meanwhile(value: _TracedValue) -> Iterator[_TracedValue]:
     """Yield the value itself, or its realized value."""
     if value.unread is not None and value.unread.is_realized():
         yield from _values(value.unread, value.part)
@@ -154,6 +157,8 @@ def watch_bindings() -> None:
     """Record bindings, until what it registers (``patching.collecting``) is undone. Does nothing if Dynamo's
     interpreter is unknown, which is reported.
     """
+    # Dynamo's interpreter calls ``dispatch_table[opcode]``. A handler may stand there for several opcodes, and each
+    # class of translators (functions, inlined functions, generators) has a table of its own.
     runs: List[Tuple[object, Callable[..., object]]] = []
     handlers: List[Tuple[List[object], int, object]] = []
     for translator in [name.find() for name in _TRANSLATORS]:
@@ -162,8 +167,8 @@ def watch_bindings() -> None:
             continue
         for operation in (*_STORES, "RETURN_VALUE"):
             handler: Any = getattr(translator, operation, None)
-            places = [at for at, each in enumerate(table) if handler is not None and each is handler]
-            handlers += [(table, at, _noting(handler, operation)) for at in places]
+            positions = [at for at, each in enumerate(table) if handler is not None and each is handler]
+            handlers += [(table, at, _noting(handler, operation)) for at in positions]
         if translator is not None and hasattr(translator, "run"):
             runs.append((translator, translator.run))
     if not handlers and not runs:
@@ -228,6 +233,7 @@ def _note_arguments(translator: Translator) -> None:
 
 
 def _bind(translator: Translator, name: str, value: Optional[object], line: int, *, carried: bool = False) -> None:
+    # Dynamo restarts the trace of a frame after a graph break, with another ``OutputGraph``: begin anew.
     tracing = _here.tracing
     if tracing.output is not translator.output:
         tracing = _here.tracing = _Tracing(translator.output)
@@ -243,17 +249,20 @@ def _line(translator: Translator, instruction: TranslatedInstruction) -> int:
     return int(line or translator.lineno)
 
 
-def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
+def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_TracedValue]:
     """Yield the tensors in a variable of Dynamo."""
+    # A ``LazyVariableTracker`` that is not realized is an input that the traced code has not read: to realize it would
+    # add guards. It is read at the end, if the code has read it by then.
     if value is None or (hasattr(value, "is_realized") and not value.is_realized()):
-        yield _Value(None, part, "something that the traced code has not looked at", value)
+        yield _TracedValue(None, part, "something that the traced code has not looked at", value)
         return
     if hasattr(value, "is_realized"):
         value = value.unwrap() if hasattr(value, "unwrap") else value.realize()
+    # A tensor has the proxy of its node. So has a symbolic size, which is no tensor. Containers list their parts.
     proxy = _read(value, "proxy")
     kind = type(value).__name__
     if proxy is not None and hasattr(proxy, "node") and kind != "SymNodeVariable":
-        yield _Value(proxy.node, part)
+        yield _TracedValue(proxy.node, part)
         return
     items = _read(value, "items")
     if isinstance(items, (list, tuple)) and depth < 2:
@@ -270,7 +279,7 @@ def _values(value: Any, part: str = "", depth: int = 0) -> Iterator[_Value]:
         words = f"the constant {_read(value, 'value')!r} in the compiled code, and no tensor"
     else:
         words = f"no tensor ({kind.replace('Variable', '')} in Dynamo's terms)"
-    yield _Value(None, part, words)
+    yield _TracedValue(None, part, words)
 
 
 def _read(value: object, attribute: str) -> object:

@@ -1,6 +1,6 @@
 """Gradients of values inside a compiled graph. The graph is run again with gradients on, and kept. When the backward
-provides the gradients of the compiled graph's results, autograd computes those of the values inside. They are the
-gradients of eager code, for the same gradients of the results.
+provides the gradients of the compiled graph's results, autograd computes the gradients of the values inside. These are
+the gradients of eager code, for the same gradients of the results.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def follow_gradients(
     outputs = {at: value for at, value in outputs.items() if value.requires_grad}
     if not outputs or not recorded:
         return
+    # One more run of the graph, with autograd recording. The compiled graph's results get hooks: the gradient that
+    # arrives at a result is passed through the second run, to the values inside.
     values, results = _run_with_gradients(call, set(recorded))
     values = {name: value for name, value in values.items() if value.requires_grad}
 

@@ -7,13 +7,12 @@ import os
 import re
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
-from depyf.answers.happening import shortened
+from depyf.answers.watch import shortened
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.nested_code import is_qualified
 from depyf.dynamo.observe.node_words import line_of
 from depyf.dynamo.questions.probe.bindings import RETURNED, Binding
-from depyf.lazy_pattern import re_compile
-from depyf.quick_dataclass import dataclass
 from depyf.torch_trace.resume_names import function_name
 from depyf.torch_trace.tracebacks import frames_of
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _QUALIFIED = is_qualified(re.compile.__code__)
 """Whether code objects have more than the plain name of their function: from Python 3.11 on."""
 
-_LINE = re_compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
+_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def query_of(asked: Union[str, int]) -> Query:
 
 
 @dataclass(frozen=True)
-class Found:
+class QueryMatch:
     """A node that matches a query, and the name of its value."""
 
     query: Query
@@ -67,15 +66,15 @@ class Found:
     binding: Binding
 
 
-def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.fx.Graph) -> List[Found]:
+def answers(queries: Sequence[Query], bindings: Sequence[Binding], graph: torch.fx.Graph) -> List[QueryMatch]:
     """Return the nodes of a Dynamo graph that match these queries, in the order of the program."""
     known = {node.name for node in graph.nodes}
-    found: List[Found] = []
+    found: List[QueryMatch] = []
     for query in queries:
         bound = [each for each in bindings if query.matches(each) and each.node in known]
-        found += [Found(query, each.node, each) for each in bound if each.node is not None]
+        found += [QueryMatch(query, each.node, each) for each in bound if each.node is not None]
         if query.line and not bound:
-            found += [Found(query, node.name, _unnamed(node, query)) for node in _of_line(graph, query)]
+            found += [QueryMatch(query, node.name, _unnamed(node, query)) for node in _of_line(graph, query)]
     return found
 
 
@@ -119,6 +118,7 @@ def lines_of(graph: torch.fx.Graph) -> Set[Tuple[str, int]]:
 
 def _of_line(graph: torch.fx.Graph, query: Query) -> List[torch.fx.Node]:
     """Return the values of a line that binds nothing: the last node of each run of nodes from that line."""
+    # ``return f(x) + 1`` is several nodes: the last is the value of the line. A loop gives the line several runs.
     found: List[torch.fx.Node] = []
     last: Optional[torch.fx.Node] = None
     for node in graph.nodes:

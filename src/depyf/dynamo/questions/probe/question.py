@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Set, TextIO, Tuple, Union
 
-from depyf.answers.happening import shortened
 from depyf.answers.nonfinite import Line
 from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
-from depyf.asynchronous import synchronous
+from depyf.answers.watch import shortened
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
@@ -22,13 +23,12 @@ from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import facts
 from depyf.dynamo.observe.node_words import line_of, operation_of, source_line, value_name
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
-from depyf.dynamo.observe.replay import Replay, Values
+from depyf.dynamo.observe.replay import Replay, ValueOf
 from depyf.dynamo.observe.tally import Looking
-from depyf.dynamo.questions.probe.backend import Captured, CapturedGraphs, draws
 from depyf.dynamo.questions.probe.bindings import ELSEWHERE, Binding
+from depyf.dynamo.questions.probe.captured import Captured, CapturedGraphs, draws
 from depyf.dynamo.questions.probe.gradients import follow_gradients
-from depyf.dynamo.questions.probe.queries import Found, Query, answers, lines_of, problem, query_of
-from depyf.quick_dataclass import replace
+from depyf.dynamo.questions.probe.queries import Query, QueryMatch, answers, lines_of, problem, query_of
 
 if TYPE_CHECKING:
     import torch
@@ -73,7 +73,7 @@ class Probe(HookedContext[object]):
         self._undo: List[Undo] = []
         self._found: Dict[str, List[Probed]] = {each.asked: [] for each in self._queries}
         self._left_out: Dict[str, int] = {}
-        self._wanted: Dict[int, Tuple[Captured, List[Found], Set[str]]] = {}
+        self._wanted: Dict[int, Tuple[Captured, List[QueryMatch], Set[str]]] = {}
         self._calls: Dict[int, int] = {}
         self._bindings: Dict[Binding, None] = {}
         self._lines: Set[Tuple[str, int]] = set()
@@ -144,7 +144,7 @@ class Probe(HookedContext[object]):
         return self.answer._repr_html_()
 
     def _meet(self, captured: Captured) -> bool:
-        """Record what is requested of a graph that is compiled; return whether anything is."""
+        """Record the requested values of a graph before its first call; return whether it has any."""
         with self._lock:
             self._lines |= lines_of(captured.graph.graph)
             found = answers(self._queries, captured.bindings, captured.graph.graph)
@@ -155,9 +155,9 @@ class Probe(HookedContext[object]):
 
     def _was_bound_before(self, binding: Binding) -> bool:
         """Return whether a resume function receives a value that another graph has recorded already."""
-        place = (binding.function, binding.name, binding.part)
+        key = (binding.function, binding.name, binding.part)
         return binding.carried and any(
-            (each.function, each.name, each.part) == place for each in self._bindings if each.node is not None
+            (each.function, each.name, each.part) == key for each in self._bindings if each.node is not None
         )
 
     def _observe(self, captured: Captured, call: GraphCall) -> None:
@@ -169,19 +169,22 @@ class Probe(HookedContext[object]):
         if not wanted:
             return
         recorded: Dict[str, List[Probed]] = {}
-        outputs = {node.name: at for at, node in _outputs(captured.graph.graph)}
+        results: Iterable[Tuple[int, Any]] = enumerate(graph_facts.output_nodes(captured.graph.graph))
+        outputs = {node.name: at for at, node in results if hasattr(node, "name")}
         names = {each.node for each in wanted}
         moments: Dict[str, List[int]] = {}
         nodes = list(captured.graph.module.graph.nodes)
         order = {node.name: at for at, node in enumerate(nodes)}
-        for at, each in enumerate(wanted):  # an input may have been read only later
+        # In-place operations change the value of a node later on. So a value is copied at the moment of its binding:
+        # after its node, and after the last node that was traced by then.
+        for at, each in enumerate(wanted):
             moment = max(each.node, each.binding.after or each.node, key=lambda name: order.get(name, -1))
             moments.setdefault(moment, []).append(at)
         last = next(node for node in reversed(nodes) if node.name in names or node.name in moments)
         alive: Dict[str, object] = {}
         values: Dict[int, Optional[torch.Tensor]] = {}
 
-        def look(node: torch.fx.Node, _: Values, value: object) -> None:
+        def look(node: torch.fx.Node, _: ValueOf, value: object) -> None:
             if node.name in names:
                 alive[node.name] = value
             for at in moments.get(node.name, ()):
@@ -192,6 +195,7 @@ class Probe(HookedContext[object]):
         except synchronous() as error:  # it needs a device or a state that no longer exists
             self._failed.setdefault(f"{captured.graph.function} could not be run once more: {error}")
         for at, each in enumerate(wanted):
+            # What the compiled graph returns is taken from the call, unless something writes into it after the binding.
             source = REPLAYED
             value = values.get(at)
             if each.node in outputs and not _is_written_later(captured, each.node):
@@ -218,7 +222,7 @@ class Probe(HookedContext[object]):
 
         return value.detach().clone() if isinstance(value, torch.Tensor) else None
 
-    def _probed(self, captured: Captured, found: Found, value: torch.Tensor, source: str, call: int) -> Probed:
+    def _probed(self, captured: Captured, found: QueryMatch, value: torch.Tensor, source: str, call: int) -> Probed:
         binding = found.binding
         node = next(each for each in captured.graph.graph.nodes if each.name == found.node)
         name = binding.owner + (binding.name or value_name(node)) + binding.part
@@ -266,12 +270,8 @@ def probe(
     return Probe([*names, *lines], keep=keep, gradients=gradients, limit=limit, stream=stream)
 
 
-def _outputs(graph: torch.fx.Graph) -> Iterable[Tuple[int, Any]]:
-    return [(at, node) for at, node in enumerate(graph_facts.output_nodes(graph)) if hasattr(node, "name")]
-
-
 def _line(binding: Binding, node: torch.fx.Node) -> Line:
-    """Return the line of the binding; for an input, that of its first use."""
+    """Return the line of the binding; for an input, the line of its first use."""
     used = None if binding.line else next(filter(None, map(line_of, node.users)), None)
     return used or Line(binding.filename, binding.line, source_line(binding.filename, binding.line))
 

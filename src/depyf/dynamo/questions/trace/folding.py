@@ -1,12 +1,17 @@
 """Fold a growing sequence: ``A B C A B C A B C`` becomes ``(A B C) x 3``, at every level of nesting. An item is
-appended when it has ended, with all items inside it. If the last items equal those before them (or one iteration of a
-loop before them), both are merged, and their times added. So a loop takes the memory of one iteration, however often it
-runs. Items are equal if they are runs of the same thing with equal items inside. Items that do not repeat are dropped
-in the end, the oldest first, and only counted.
+appended when it has ended, with all items inside it. If the last items equal the items before them (or one iteration
+of a loop before them), both are merged, and their times added. So a loop takes the memory of one iteration, however
+often it runs. Items are equal if they are runs of the same thing with equal items inside. Items that do not repeat are
+dropped in the end, the oldest first, and only counted.
+
+A training loop records the same numbers over and over. Processing them one by one costs microseconds each, comparing
+whole lists next to nothing. So equal iterations of a loop are compared and added as columns of a ``Chunk``; times are
+added per position in the iteration.
 """
 
 from __future__ import annotations
 
+from operator import sub
 from typing import AbstractSet, Any, Callable, Dict, List, Optional, Tuple, Union
 
 _MOST_ITEMS = 4000
@@ -17,17 +22,17 @@ _CANDIDATES = 8
 _MOST_KEYS = 50000
 
 Key = Any
-"""What equal items have in common: hashable."""
+"""A hashable key: equal items have equal keys."""
 
 
-class Keys:
+class RunKeys:
     """Short keys for nodes with much inside. Numbers of things are not negative, and these are."""
 
     def __init__(self) -> None:
         self._known: Dict[Key, int] = {}
         self._next = 0
 
-    def of(self, number: int, inside: Sequence) -> Key:
+    def of(self, number: int, inside: RunSequence) -> Key:
         whole = (number, tuple(inside.keys))
         found = self._known.get(whole)
         if found is None:
@@ -38,8 +43,9 @@ class Keys:
         return found
 
 
-class Node:
-    """Runs of one thing at one place of the order. Times are in nanoseconds; ``timed`` of ``count`` runs have one."""
+class RunNode:
+    """Runs of one thing at one position of the order. Times are in nanoseconds; ``timed`` of ``count`` runs have
+    one."""
 
     __slots__ = ("count", "fastest", "inside", "key", "number", "slowest", "start", "timed", "total")
 
@@ -50,26 +56,26 @@ class Node:
         self.start = start
         self.timed = 0 if duration is None else 1
         self.total = self.fastest = self.slowest = duration or 0
-        self.inside: Optional[Sequence] = None
+        self.inside: Optional[RunSequence] = None
 
-    def end(self, duration: Optional[int], keys: Keys) -> None:
+    def end(self, duration: Optional[int], keys: RunKeys) -> None:
         """Record the duration, and complete what ran inside."""
         if duration is not None:
             self.timed, self.total, self.fastest, self.slowest = 1, duration, duration, duration
         self.close(keys)
 
-    def close(self, keys: Keys) -> None:
+    def close(self, keys: RunKeys) -> None:
         """Complete what ran inside."""
         if self.inside is not None:
             self.key = keys.of(self.number, self.inside)
 
-    def sequence_inside(self) -> Sequence:
+    def sequence_inside(self) -> RunSequence:
         """Return the sequence of what ran inside, to add to."""
         if self.inside is None:
-            self.inside = Sequence()
+            self.inside = RunSequence()
         return self.inside
 
-    def add(self, other: Node) -> None:
+    def add(self, other: RunNode) -> None:
         """Add the runs of an equal node, which came later."""
         self.count += other.count
         if other.timed:
@@ -82,7 +88,7 @@ class Node:
             self.inside.add(other.inside)
 
 
-class Loop:
+class RunLoop:
     """A sequence of items that came ``count`` times in a row."""
 
     __slots__ = ("body", "body_key", "count")
@@ -101,27 +107,29 @@ class Loop:
             _add(mine, its)
 
 
-Item = Union[Node, Loop]
+Item = Union[RunNode, RunLoop]
 
 
-class Sequence:
+class RunSequence:
     """Items in order, folded. An iteration does not start with a ``late`` item: a step starts with the forward pass."""
 
-    __slots__ = ("_late", "_loop", "_places", "_turn", "dropped", "items", "keys")
+    __slots__ = ("_late", "_loop", "_positions", "_turn", "dropped", "items", "keys")
 
     def __init__(self, late: AbstractSet[Key] = frozenset()) -> None:
         self._late = late
         self.items: List[Item] = []
         self.keys: List[Key] = []
         self.dropped = 0
-        self._loop: Optional[Loop] = None
+        self._loop: Optional[RunLoop] = None
         """The last item, while the following items are its next iteration; those so far are in ``_turn``."""
         self._turn: List[Item] = []
-        self._places: Dict[Key, List[int]] = {}
+        self._positions: Dict[Key, List[int]] = {}
         """The positions of items with this key, or of loops whose iteration ends with one."""
 
     def append(self, item: Item, on_drop: Callable[[Item], object] = lambda item: None) -> None:
         """Add an item that has ended. ``on_drop`` is called with each item that is dropped."""
+        # While a loop goes on, items are compared with its body one by one and kept apart in ``_turn``: no search, and
+        # nothing is stored once the iteration is complete.
         loop, turn = self._loop, self._turn
         if loop is None:
             self._append(item, on_drop)
@@ -136,8 +144,8 @@ class Sequence:
             self._append(item, on_drop)
 
     @property
-    def loop(self) -> Optional[Loop]:
-        """The current loop, if an iteration of it has just ended; else None."""
+    def loop(self) -> Optional[RunLoop]:
+        """The current loop, if one of its iterations has just ended; else None."""
         return None if self._turn else self._loop
 
     def settle(self, on_drop: Callable[[Item], object] = lambda item: None) -> None:
@@ -157,9 +165,9 @@ class Sequence:
         if len(self.items) > _MOST_ITEMS:
             self._drop(on_drop)
         last = self.items[-1]
-        self._loop = last if isinstance(last, Loop) else None
+        self._loop = last if isinstance(last, RunLoop) else None
 
-    def add(self, other: Sequence) -> None:
+    def add(self, other: RunSequence) -> None:
         """Add the runs of an equal sequence."""
         for mine, its in zip(self.items, other.items):
             _add(mine, its)
@@ -167,12 +175,17 @@ class Sequence:
 
     def _fold(self) -> bool:
         """Fold the last items with equal items before them."""
+        # ``last`` is the position of the new item. An earlier position ``at`` with the same key ends a possible
+        # iteration before it, of ``length`` items:
+        #     A B C A B C      at=2, last=5, length=3: items 0-2 equal items 3-5
+        # Candidates come from an index by key, the nearest first, so the shortest iteration wins.
         keys, last = self.keys, len(self.keys) - 1
-        places = self._places[keys[last]]
-        for at in places[-2 : -2 - _CANDIDATES : -1] if places[-1] == last else ():
+        positions = self._positions[keys[last]]
+        for at in positions[-2 : -2 - _CANDIDATES : -1] if positions[-1] == last else ():
             length = last - at
             before = self.items[at]
-            if isinstance(before, Loop) and len(before.body_key) == length:
+            if isinstance(before, RunLoop) and len(before.body_key) == length:
+                # ``(A B C) x 2`` at ``at``, and A B C after it: one more iteration of that loop.
                 if before.body_key == tuple(keys[at + 1 :]):
                     before.add_turn(self.items[at + 1 :])
                     self._cut(at)
@@ -180,10 +193,12 @@ class Sequence:
                     self._push(before, before.key)
                     return True
             elif at + 1 >= length and keys[at + 1 - length : at + 1] == keys[at + 1 :]:
+                # Two equal sequences in a row become a loop, unless they begin with a late item (a backward): B F B F
+                # is cut in the middle of a step. After the next B it is B, (F B) x 2.
                 if keys[at + 1] in self._late and not all(key in self._late for key in keys[at + 1 :]):
                     continue
                 body = self.items[at + 1 - length : at + 1]
-                loop = Loop(body, tuple(keys[at + 1 :]), 2)
+                loop = RunLoop(body, tuple(keys[at + 1 :]), 2)
                 loop.add_turn(self.items[at + 1 :])
                 self._cut(at + 1 - length)
                 self._push(loop, loop.key)
@@ -194,24 +209,24 @@ class Sequence:
         at = len(self.items)
         self.items.append(item)
         self.keys.append(key)
-        self._places.setdefault(key, []).append(at)
-        if isinstance(item, Loop):
-            self._places.setdefault(item.body_key[-1], []).append(at)
+        self._positions.setdefault(key, []).append(at)
+        if isinstance(item, RunLoop):
+            self._positions.setdefault(item.body_key[-1], []).append(at)
 
     def _cut(self, start: int) -> None:
         """Remove the items from ``start`` on."""
         for at in range(len(self.items) - 1, start - 1, -1):
             item = self.items[at]
             self._forget(self.keys[at])
-            if isinstance(item, Loop):
+            if isinstance(item, RunLoop):
                 self._forget(item.body_key[-1])
         del self.items[start:], self.keys[start:]
 
     def _forget(self, key: Key) -> None:
-        places = self._places[key]
-        places.pop()
-        if not places:
-            del self._places[key]
+        positions = self._positions[key]
+        positions.pop()
+        if not positions:
+            del self._positions[key]
 
     def _drop(self, on_drop: Callable[[Item], object]) -> None:
         gone, kept = self.items[: _MOST_ITEMS // 2], self.items[_MOST_ITEMS // 2 :]
@@ -219,15 +234,15 @@ class Sequence:
         for item in gone:
             self.dropped += runs_in(item)
             on_drop(item)
-        self.items, self.keys, self._places = [], [], {}
+        self.items, self.keys, self._positions = [], [], {}
         for item, key in zip(kept, keys):
             self._push(item, key)
 
 
 def _add(mine: Item, its: Item) -> None:
-    if isinstance(mine, Node) and isinstance(its, Node):
+    if isinstance(mine, RunNode) and isinstance(its, RunNode):
         mine.add(its)
-    elif isinstance(mine, Loop) and isinstance(its, Loop):
+    elif isinstance(mine, RunLoop) and isinstance(its, RunLoop):
         mine.add_turn(its.body)
 
 
@@ -236,16 +251,86 @@ def runs_in(item: Item) -> int:
     return sum(node.count for node in nodes_in(item))
 
 
-def nodes_in(item: Item) -> List[Node]:
+def nodes_in(item: Item) -> List[RunNode]:
     """Return every node of an item, at any depth."""
-    found: List[Node] = []
+    found: List[RunNode] = []
     todo: List[Item] = [item]
     while todo:
         each = todo.pop()
-        if isinstance(each, Loop):
+        if isinstance(each, RunLoop):
             todo += each.body
         else:
             found.append(each)
             if each.inside is not None:
                 todo += each.inside.items
     return found
+
+
+class Chunk:
+    """What a lane has noted, as columns."""
+
+    __slots__ = ("ends", "numbers", "starts")
+
+    def __init__(self, noted: List[int]) -> None:
+        self.numbers, self.starts, self.ends = noted[::3], noted[1::3], noted[2::3]
+
+
+def equal_turns(numbers: List[int], start: int, turn: List[int]) -> int:
+    """Return how many times ``turn`` follows one after the other from ``start`` on."""
+    length, at = len(turn), start
+    while numbers[at : at + length] == turn:
+        at += length
+    return (at - start) // length
+
+
+def added_up(
+    chunk: Chunk, start: int, turn: List[int], times: int, keys: RunKeys, late: AbstractSet[int]
+) -> Optional[RunSequence]:
+    """Return the items of one iteration with the times of ``times`` iterations from ``start`` on; ``None`` if the
+    iterations differ."""
+    # Column by column: all runs of the event at position ``at`` of the iteration are every ``length``-th record. An
+    # event is an end (negative number), a run with nothing inside (it has an end), or a start (its end comes later).
+    length = len(turn)
+    stop = start + length * times
+    whole = RunSequence(late)
+    opened: List[RunNode] = []
+    begun: List[List[int]] = []
+    for at, number in enumerate(turn, start):
+        starts = chunk.starts[at:stop:length]
+        if number < 0:
+            if not opened or opened[-1].number != ~number:
+                return None
+            node = opened.pop()
+            _add_times(node, begun.pop(), starts)
+            if node.inside is not None:
+                node.inside.settle()
+            node.close(keys)
+        elif chunk.ends[at]:
+            ends = chunk.ends[at:stop:length]
+            if 0 in ends:
+                return None
+            node = RunNode(number, starts[0])
+            _add_times(node, starts, ends)
+        else:
+            if any(chunk.ends[at:stop:length]):
+                return None
+            opened.append(RunNode(number, starts[0]))
+            begun.append(starts)
+            continue
+        (opened[-1].sequence_inside() if opened else whole).append(node)
+    if opened:
+        return None
+    whole.settle()
+    return whole
+
+
+def _add_times(node: RunNode, starts: List[int], ends: List[int]) -> None:
+    """Add runs that began and ended at these times; an end of 0 is not known."""
+    node.count = len(starts)
+    if 0 in ends:
+        known = [(start, end) for start, end in zip(starts, ends) if end]
+        starts, ends = [start for start, _ in known], [end for _, end in known]
+    if ends:
+        durations = list(map(sub, ends, starts))
+        node.timed, node.total = len(durations), sum(durations)
+        node.fastest, node.slowest = min(durations), max(durations)

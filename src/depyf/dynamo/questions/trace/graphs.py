@@ -1,5 +1,5 @@
-"""Time compiled graphs: a wrapper is put around each where transformed code and autograd look it up, and removed at the
-end.
+"""Time compiled graphs: each is wrapped where transformed code and autograd look it up, and unwrapped at the end. It is
+no recorder of calls (``observe/__init__.py`` has the reason).
 
 Dynamo keeps a compiled graph in the user's globals, as ``__compiled_fn_<id>``; AOTAutograd keeps its backward in a
 class with static methods, which autograd's node calls. A later replacement by other code is not touched, and nothing
@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType, FunctionType
 from typing import Callable, List, MutableMapping, Optional
 
-from depyf.answers.ran import BACKWARD, GRAPH, Thing
+from depyf.answers.trace import BACKWARD, GRAPH, Thing
 from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.backward_methods import all_backward_classes, replace_backward
 from depyf.dynamo.hooks.patching import Undo, collecting, undo_all
@@ -27,7 +27,7 @@ _FORGOTTEN = "forgotten graph"
 
 
 class _Spot:
-    """Where a graph ran last: its backward belongs there, whichever thread autograd runs it in."""
+    """The lane in which a graph ran last: its backward belongs there, whichever thread autograd runs it in."""
 
     __slots__ = ("lane",)
 
@@ -45,7 +45,9 @@ class Graphs:
         self._undo: List[Undo] = []
         self._backwards: weakref.WeakSet[type] = weakref.WeakSet()
 
-    def time(self, code: CodeType, scope: MutableMapping[str, object], compile_id: Optional[str], place: Thing) -> int:
+    def time(
+        self, code: CodeType, scope: MutableMapping[str, object], compile_id: Optional[str], code_thing: Thing
+    ) -> int:
         """Start to time the graphs that transformed ``code`` calls; return their number."""
         found = 0
         for name in dict.fromkeys(code.co_names):
@@ -53,7 +55,7 @@ class Graphs:
             graph = scope.get(name) if number is not None else None
             if callable(graph) and not hasattr(graph, "_depyf_timed"):
                 found += 1
-                self._time(scope, name, graph, f"__compiled_fn_{number}", compile_id, place)
+                self._time(scope, name, graph, f"__compiled_fn_{number}", compile_id, code_thing)
         return found
 
     def stop(self) -> None:
@@ -67,15 +69,17 @@ class Graphs:
         graph: Callable[..., object],
         stable_name: str,
         compile_id: Optional[str],
-        place: Thing,
+        code_thing: Thing,
     ) -> None:
         spot = _Spot()
-        number = self._lanes.new_number(Thing(GRAPH, stable_name, compile_id, place.filename, place.line))
+        number = self._lanes.new_number(Thing(GRAPH, stable_name, compile_id, code_thing.filename, code_thing.line))
         timed = _timed(graph, self._lanes, number, spot, self._code_runs)
         self._undo.append(_put_back(scope, name, weakref.ref(timed)))
         scope[name] = timed
         for owner in backward_classes(graph):
-            self._time_backward(owner, Thing(BACKWARD, stable_name, compile_id, place.filename, place.line), spot)
+            self._time_backward(
+                owner, Thing(BACKWARD, stable_name, compile_id, code_thing.filename, code_thing.line), spot
+            )
 
     def time_forgotten(self) -> None:
         """Time the remaining backwards: forwards may have run before ``torch._dynamo.reset``."""
@@ -131,6 +135,8 @@ def _put_back(scope: MutableMapping[str, object], name: str, ours: weakref.ref[F
 
 def _timed_backward(function: Callable[..., object], lanes: Lanes, number: int, spot: _Spot) -> Callable[..., object]:
     def timed(*args: object, **kwargs: object) -> object:
+        # Autograd runs backwards of GPU tensors in threads of its own, which no Python code started. The event belongs
+        # to the thread that ran the forward, and so does what the backward calls (``instead``).
         own = lanes.lane()
         lane = spot.lane if own.foreign and spot.lane is not None else own
         own.instead = lane if lane is not own else None

@@ -1,7 +1,7 @@
 """Record runs: a buffer of numbers for each thread, which is folded when it is full. This is called each time that
 compiled code runs, so it only appends three numbers per event to a list. ``(thing, start, 0)`` is a start, ``(~thing,
-end, 0)`` an end (0 if the time is unknown) and ``(thing, start, end)`` a run with nothing inside. Times are those of
-``perf_counter_ns``.
+end, 0)`` an end (0 if the time is unknown) and ``(thing, start, end)`` a run with nothing inside. Times come
+from ``perf_counter_ns``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Callable, Dict, List, Optional, Set, Tuple, cast
 
-from depyf.answers.ran import BACKWARD, CODE, Thing
+from depyf.answers.trace import BACKWARD, CODE, Thing
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.in_c import Noted, RunNotes
@@ -29,7 +29,7 @@ _FULL = 3 * 1500
 class Lane:
     """The events of one thread. ``open`` are the things that have started there, as far as is known."""
 
-    __slots__ = ("behind", "buffer", "foreign", "ident", "instead", "lock", "name", "noted", "open", "taking")
+    __slots__ = ("buffer", "converting", "foreign", "ident", "instead", "lock", "name", "noted", "open", "taking")
 
     def __init__(self, ident: int, noted: Optional[Noted] = None) -> None:
         thread = next((each for each in threading.enumerate() if each.ident == ident), None)
@@ -44,8 +44,8 @@ class Lane:
         self.taking = False
         self.noted: Noted = deque() if noted is None else noted
         """Runs recorded by C functions that are not events yet."""
-        self.behind = False
-        """Whether somebody makes events of that now."""
+        self.converting = False
+        """Whether ``noted`` is being turned into events now."""
 
 
 Take = Callable[[Lane, List[int]], object]
@@ -57,7 +57,7 @@ class Lanes:
     def __init__(self, meet: Callable[[CodeType, int], Optional[Thing]]) -> None:
         self.things: List[Thing] = [Thing(CODE, "unknown code")]
         self.late: Set[int] = set()
-        """The numbers of what no step of a program begins with."""
+        """The numbers of backwards: no step of a program begins with one."""
         self.numbers: Dict[int, int] = {}
         """The number of a code object, by its id, as long as that lives."""
         self.takers: Tuple[Take, ...] = ()
@@ -73,7 +73,7 @@ class Lanes:
         """Record that code called by ``caller`` starts."""
         number = self._number_of_code(code)
         lane = self._lanes.get(get_ident()) or self._new_lane()
-        if lane.noted or lane.behind:
+        if lane.noted or lane.converting:
             self.take_noted(lane, caller)
         opened = lane.open
         if opened:
@@ -88,7 +88,7 @@ class Lanes:
         """Record the end of code; called by the function that Python calls in its frame."""
         now = perf_counter_ns()
         lane = self._lanes.get(get_ident()) or self._new_lane()
-        if lane.noted or lane.behind:
+        if lane.noted or lane.converting:
             self.take_noted(lane, sys._getframe(2))
         number = self.numbers.get(id(code))
         if number is None or number not in lane.open:
@@ -108,7 +108,7 @@ class Lanes:
         if lane is None:
             lane = self._lanes.get(get_ident()) or self._new_lane()
             lane = lane.instead or lane
-        if lane.noted or lane.behind:
+        if lane.noted or lane.converting:
             self.take_noted(lane, caller)
         if lane.open and not (caller is None and self.reports_ends):
             self.close_all_but_callers(lane, caller)
@@ -121,7 +121,7 @@ class Lanes:
     def note(self, number: int, caller: Optional[FrameType]) -> None:
         """Record a run of unknown duration."""
         lane = self.lane()
-        if lane.noted or lane.behind:
+        if lane.noted or lane.converting:
             self.take_noted(lane, caller)
         if lane.open:
             self.close_all_but_callers(lane, caller)
@@ -134,10 +134,11 @@ class Lanes:
         """
         with lane.lock:
             try:
-                lane.behind = True
+                lane.converting = True
                 if frame is not None and len(lane.noted) == 2 and lane.noted[0] is frame.f_code:  # as a rule
                     self._begin_running(lane, frame)
                     return
+                # Else ``frame`` (with its callers) says which of the runs go on: all others have ended.
                 noted = [(self._number_of_code(code), code, when) for code, when in self.notes.take(lane.ident)]
                 if frame is None:
                     running = [True] * len(lane.open) + [False] * len(noted)
@@ -153,7 +154,7 @@ class Lanes:
                 if frame is not None:
                     self._close_what_ended(lane, opened)
             finally:
-                lane.behind = False
+                lane.converting = False
 
     def _begin_running(self, lane: Lane, frame: FrameType) -> None:
         number = self._number_of_code(frame.f_code)
@@ -168,7 +169,9 @@ class Lanes:
         return self.numbers.get(id(code)) or self.meet(code) or 0
 
     def _running(self, begun: List[int], frame: Optional[FrameType]) -> List[bool]:
-        """Return for each of ``begun`` (numbers, the innermost last) whether ``frame`` is inside of it."""
+        """Return for each of ``begun`` (numbers, the innermost last) whether ``frame`` is inside it."""
+        # Callers are matched from the inside out. What lies between two callers in ``begun`` is no caller: it has
+        # ended.
         running = [False] * len(begun)
         end = len(begun)
         while frame is not None and end:

@@ -8,21 +8,32 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, MutableMapping, Optional, Tuple
 
-from depyf.answers.ran import BACKWARD, CODE, COMPILATION, GRAPH, PLAIN, Event, Thing, ThreadRan, Total, WhatRan
-from depyf.answers.ran_text import html_of, text_of
+from depyf.answers.trace import (
+    BACKWARD,
+    CODE,
+    COMPILATION,
+    GRAPH,
+    PLAIN,
+    Event,
+    Thing,
+    ThreadTrace,
+    Total,
+    TraceResult,
+    html_of,
+    text_of,
+)
 from depyf.dynamo.capture.fallbacks import Fallbacks
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.records import FrameSkipped
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
-from depyf.dynamo.dump.active_sessions import capture
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.decorated import short_name_now, short_name_of_entry
 from depyf.dynamo.hooks import cache_entries, compile_ids, frame_evaluation, frames, known_code, torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
-from depyf.dynamo.hooks.run_callback import watch_runs
-from depyf.dynamo.hooks.run_monitoring import Monitoring
+from depyf.dynamo.hooks.run_callback import Monitoring, watch_runs
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.trace.graphs import Graphs
@@ -63,11 +74,11 @@ class Trace(HookedContext[object]):
         _runs.drop(self)
 
     @property
-    def answer(self) -> WhatRan:
+    def answer(self) -> TraceResult:
         """All that has been recorded so far, as data."""
         record = self._record
         if record is None:
-            return WhatRan(0.0, (), ())
+            return TraceResult(0.0, (), ())
         if self._open:
             _runs.catch_up()
         return record.answer(self._notes)
@@ -78,7 +89,7 @@ class Trace(HookedContext[object]):
         return self.answer.events
 
     @property
-    def threads(self) -> Tuple[ThreadRan, ...]:
+    def threads(self) -> Tuple[ThreadTrace, ...]:
         """The same for each thread."""
         return self.answer.threads
 

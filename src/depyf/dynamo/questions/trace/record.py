@@ -5,11 +5,20 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import AbstractSet, Dict, List, Optional, Tuple
 
-from depyf.answers.ran import Event, Ran, Repeated, Thing, ThreadRan, Total, WhatRan
+from depyf.answers.trace import Event, Ran, Repeated, Thing, ThreadTrace, Total, TraceResult
 from depyf.dynamo.hooks.locks import Lock
-from depyf.dynamo.questions.trace.folding import Item, Keys, Loop, Node, Sequence, nodes_in
+from depyf.dynamo.questions.trace.folding import (
+    Chunk,
+    Item,
+    RunKeys,
+    RunLoop,
+    RunNode,
+    RunSequence,
+    added_up,
+    equal_turns,
+    nodes_in,
+)
 from depyf.dynamo.questions.trace.lanes import Lane
-from depyf.dynamo.questions.trace.turns import Chunk, added_up, equal_turns
 
 _NANOSECONDS = 1e-9
 
@@ -21,9 +30,9 @@ class _Thread:
 
     def __init__(self, name: str, late: AbstractSet[int]) -> None:
         self.name = name
-        self.root = Sequence(late)
-        self.opened: List[Node] = []
-        self.loop: Optional[Loop] = None
+        self.root = RunSequence(late)
+        self.opened: List[RunNode] = []
+        self.loop: Optional[RunLoop] = None
         self.turn: List[int] = []
         """What the lane notes in a turn of that loop."""
 
@@ -37,8 +46,8 @@ class RunRecord:
         self._things = things
         self._late = late
         self._threads: Dict[int, _Thread] = {}
-        self._keys = Keys()
-        self._dropped: Dict[int, Node] = {}
+        self._keys = RunKeys()
+        self._dropped: Dict[int, RunNode] = {}
         self._lock = Lock()
 
     def take(self, lane: Lane, chunk: List[int]) -> None:
@@ -54,6 +63,8 @@ class RunRecord:
         numbers, starts, ends = chunk.numbers, chunk.starts, chunk.ends
         at, began = 0, -1  # the position, and the start of an iteration of the open loop
         while at < len(numbers):
+            # At the outermost level, right after an iteration of a loop: remember which numbers an iteration records,
+            # and take all equal ones that follow at once.
             loop = None if opened else root.loop
             if loop is not None:
                 if loop is not thread.loop:
@@ -63,14 +74,15 @@ class RunRecord:
                 began = at = self._take_turns(thread, chunk, at)
                 if at == len(numbers):
                     return
+            # Else event by event: an end, a run with nothing inside, or a start.
             number = numbers[at]
             if number < 0:
                 self._end(thread, ~number, starts[at])
             elif ends[at]:
-                node = Node(number, starts[at], ends[at] - starts[at])
+                node = RunNode(number, starts[at], ends[at] - starts[at])
                 (opened[-1].sequence_inside() if opened else root).append(node, drop)
             else:
-                opened.append(Node(number, starts[at]))
+                opened.append(RunNode(number, starts[at]))
             at += 1
 
     def _take_turns(self, thread: _Thread, chunk: Chunk, at: int) -> int:
@@ -114,13 +126,13 @@ class RunRecord:
         for node in nodes_in(item):
             _add(self._dropped, node)
 
-    def answer(self, notes: Tuple[str, ...] = ()) -> WhatRan:
+    def answer(self, notes: Tuple[str, ...] = ()) -> TraceResult:
         """Return what has been recorded so far."""
         with self._lock:
-            return WhatRan(
+            return TraceResult(
                 seconds=((self.ended or perf_counter_ns()) - self.began) * _NANOSECONDS,
                 threads=tuple(
-                    ThreadRan(each.name, self._events_of(each), each.root.dropped)
+                    ThreadTrace(each.name, self._events_of(each), each.root.dropped)
                     for each in self._threads.values()
                     if each.root.items or each.opened
                 ),
@@ -136,28 +148,28 @@ class RunRecord:
     def _events_of(self, thread: _Thread) -> Tuple[Event, ...]:
         events = self._events(thread.root)
         inner: Tuple[Event, ...] = ()
-        for node in reversed(thread.opened):  # it is still open, and so is what is inside of it
+        for node in reversed(thread.opened):  # open, with the open nodes inside
             own = () if node.inside is None else self._events(node.inside)
             inner = (self._ran(node, (*own, *inner)),)
         return (*events, *inner)
 
-    def _events(self, sequence: Sequence) -> Tuple[Event, ...]:
+    def _events(self, sequence: RunSequence) -> Tuple[Event, ...]:
         sequence.settle(self._drop)
         return tuple(self._event(item) for item in sequence.items)
 
     def _event(self, item: Item) -> Event:
-        if isinstance(item, Loop):
+        if isinstance(item, RunLoop):
             return Repeated(item.count, tuple(self._event(each) for each in item.body))
         return self._ran(item, () if item.inside is None else self._events(item.inside))
 
-    def _ran(self, node: Node, inside: Tuple[Event, ...]) -> Ran:
+    def _ran(self, node: RunNode, inside: Tuple[Event, ...]) -> Ran:
         return Ran(
             self._things[node.number], node.count, (node.start - self.began) * _NANOSECONDS, *_times(node), inside
         )
 
-    def _summed(self) -> Dict[int, Node]:
+    def _summed(self) -> Dict[int, RunNode]:
         """Return all runs of each thing, as one node."""
-        found: Dict[int, Node] = {}
+        found: Dict[int, RunNode] = {}
         for dropped in self._dropped.values():
             _add(found, dropped)
         for thread in self._threads.values():
@@ -173,16 +185,16 @@ class RunRecord:
         )
 
 
-def _add(totals: Dict[int, Node], node: Node) -> None:
-    """Add the runs of this node, and not what is inside of it, to the total of its thing."""
+def _add(totals: Dict[int, RunNode], node: RunNode) -> None:
+    """Add the runs of this node, without the nodes inside, to the total of its thing."""
     total = totals.get(node.number)
     if total is None:
-        total = totals[node.number] = Node(node.number, node.start)
+        total = totals[node.number] = RunNode(node.number, node.start)
         total.count = 0
     total.add(node)
 
 
-def _times(node: Node) -> Tuple[Optional[float], Optional[float], Optional[float]]:
+def _times(node: RunNode) -> Tuple[Optional[float], Optional[float], Optional[float]]:
     if not node.timed:
         return None, None, None
     return node.total * _NANOSECONDS, node.fastest * _NANOSECONDS, node.slowest * _NANOSECONDS

@@ -148,7 +148,7 @@ function fallbackCard(run, each, head = `${cameTo(each)} `) {
     "article",
     { class: "card fallback" },
     el("h3", {}, head, each.compile_id ? chip(run, each.compile_id) : null),
-    el("p", {}, el("strong", {}, prose(each.cause))),
+    el("p", {}, el("strong", {}, prose(each.cause)), each.calls != null ? `: ${count(each.calls, "call")} ran as plain Python` : null),
     reason ? el("p", { class: "quiet told" }, prose(reason)) : null,
     each.advice ? el("p", { class: "advice" }, el("b", {}, "What to do: "), prose(each.advice)) : null,
     more.length ? el("details", { open: !each.advice }, el("summary", {}, "PyTorch says"), el("p", { class: "told" }, prose(more.join("\n").trim()))) : null,

@@ -32,7 +32,7 @@ function guardSummary(run, entries, shown) {
   return el("ul", { class: "tiles", "aria-label": "Guards of all cache entries" }, sums.map((number, at) => (number ? tile(number, run.guardGroups[at][0], at) : null)));
 }
 
-// Opens a group: of the entry that is shown, or else of the first entry that has guards of it.
+// Opens a group: in the shown entry, or else in the first entry with guards of the group.
 function showGroup(run, entries, shown, at) {
   const has = (each) => each.guards.some((guard) => guard.group === at);
   const entry = has(shown) ? shown : entries.find(has);

@@ -49,7 +49,7 @@ class LayerTree {
       if (kernel.compile_id !== graph.compile_id || (kernel.backward === true) !== (graph.backward === true)) continue;
       for (const name of kernel.nodes) this.kernels.set(name, [...(this.kernels.get(name) || []), kernel]);
     }
-    const modules = graph.modules.map((each, index) => ({ parent: null, nodes: [], ...each, index, below: [] }));
+    const modules = graph.modules.map((each, index) => ({ ...each, index, below: [] }));
     for (const each of modules) if (modules[each.parent] && each.parent < each.index) modules[each.parent].below.push(each);
     this.roots = modules.filter((each) => !modules[each.parent] || each.parent >= each.index);
     for (const each of [...modules].reverse()) this.sum(each);
@@ -57,7 +57,7 @@ class LayerTree {
   }
 
   loose() {
-    const inside = new Set(this.graph.modules.flatMap((each) => each.nodes || []));
+    const inside = new Set(this.graph.modules.flatMap((each) => each.nodes));
     return [...this.ops.keys()].filter((name) => !inside.has(name) && /^\S+\(|^\w+ [^\w]/.test(this.ops.get(name).code));
   }
 
@@ -109,7 +109,7 @@ class LayerTree {
     return box;
   }
 
-  // The name of a module without that of the module around it.
+  // The name of a module without the name of the module around it.
   nameIn(module) {
     const parent = this.graph.modules[module.parent];
     return parent && module.name.startsWith(`${parent.name}.`) ? module.name.slice(parent.name.length + 1) : module.name;

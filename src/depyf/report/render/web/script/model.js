@@ -1,41 +1,28 @@
 // The data of the page: the manifest of each run with its defaults filled in, and the indices that the views look up.
 
-const DEFAULTS = {
-  artifacts: { compile_id: null, stage: "", order: 0, path: null, text: null, language: "python", backward: null, runs: null, piece: "", modules: [], memory: null },
-  breaks: { compile_id: null, place: null, explanation: "", hints: [], url: "", stack: [], advice: "" },
-  compilations: {
-    function: null, status: "compiled", failure: "", graph: null, attempts: 1, restarts: [], verdict: "",
-    verdict_reason: "", transformed: null, calls: [], guards: [], guard_latency: null, guard_failures: null,
-    dynamic: [], cache: {}, start: null, seconds: null, backward_seconds: null, runs: null, callers: [], compiled_at: null,
-    graph_runs: null, graph_run_seconds: null, backward_runs: null, backward_run_seconds: null, earlier: false, passes_ran: null, metrics: {},
-  },
-  fallbacks: { function: null, compile_id: null, cause: "", reason: "", place: null, advice: "", stack: [] },
-  findings: { text: "", count: 1, place: null, compile_id: null, seconds: null },
-  functions: { resumes: null, resumes_at: null, full_code: null },
-  kernels: { compile_id: null, backward: null, extern: false, first: 0, last: 0, calls: [], places: [], nodes: [], launch: {} },
-  passes: { compile_id: null, function: "", within: [], nodes_before: 0, nodes_after: 0, first: 0, last: 0, sizes: [], piece: "" },
-  phases: { compile_id: null, backward: false, parent: null },
-  cudagraph_skips: { place: null, advice: "" },
-  cudagraph_rerecords: { compile_id: null, times: 1, place: null, advice: "" },
-  cache_lookups: { compile_id: null, key: "", backward: false, reason: "", changed: [], parts: [], settings: null },
-  shapes: { compile_id: null, reason: "", stack: [], torch_stack: [] },
-  recompiles: { failed: [], advice: "", place: null, cause: "" },
-  sources: { text: null, library: false },
-};
-const GUARD = { source: "", place: null };
-const FAILED = { entry: null, text: "", words: "", before: null, now: null, place: null, checked: "", stack: [] };
 const COLOURS = 10;
 
 const keyOf = (place) => `${place[0]}:${place[1]}`;
 
+// The parts of a list of the manifest, with the default values that it omits, and so in the lists inside of the parts.
+function filled(parts, list, defaults) {
+  const inner = Object.keys(defaults).filter((each) => each.slice(0, each.lastIndexOf(".")) === list);
+  return (parts || []).map((part) => {
+    const whole = { ...defaults[list], ...part };
+    for (const each of inner) {
+      const name = each.slice(list.length + 1);
+      whole[name] = filled(whole[name], each, defaults);
+    }
+    return whole;
+  });
+}
+
 class RunModel {
-  constructor(packed, index) {
+  constructor(packed, index, defaults) {
     const run = packed.run;
     this.index = index;
     this.raw = run;
-    for (const [name, defaults] of Object.entries(DEFAULTS)) {
-      this[name] = (run[name] || []).map((each) => ({ ...defaults, ...each }));
-    }
+    for (const list of Object.keys(defaults).filter((each) => !each.includes("."))) this[list] = filled(run[list], list, defaults);
     for (const name of ["depyf", "torch", "python", "origin", "rank", "started"]) this[name] = run[name] ?? "";
     this.traced = run.origin !== "files"; // else nobody has counted graph breaks, recompilations, guards and times
     this.command = run.command || [];
@@ -59,9 +46,8 @@ class RunModel {
     for (const each of this.compilations) {
       const groups = packed.guards.of[each.compile_id] || [];
       const required = packed.guards.required[each.compile_id] || [];
-      each.guards = each.guards.map((guard, at) => ({ ...GUARD, ...guard, group: groups[at], required: packed.guards.requirements[required[at]] || "" }));
+      each.guards.forEach((guard, at) => Object.assign(guard, { group: groups[at], required: packed.guards.requirements[required[at]] || "" }));
     }
-    for (const each of this.recompiles) each.failed = each.failed.map((failed) => ({ ...FAILED, ...failed }));
     this.breaks.forEach((each, at) => (each.title = (packed.break_titles || [])[at] || each.reason.split("\n")[0]));
     this.artifact = new Map(this.artifacts.map((each) => [each.id, each]));
     this.compilation = new Map(this.compilations.map((each) => [each.compile_id, each]));
@@ -148,7 +134,7 @@ class RunModel {
     return this.idsOf(root).length > 0 || this.lost.some((each) => each.function !== null && this.root(each.function) === root);
   }
 
-  // The functions that something is known of, without resume functions: the user's own before those of libraries.
+  // The functions about which something is known, without resume functions: user code before libraries.
   get roots() {
     const library = (index) => this.sources[this.functions[index].source]?.library;
     const all = this.functions.map((_, index) => index).filter((index) => this.functions[index].resumes === null && this.matters(index));
@@ -249,7 +235,7 @@ class RunModel {
     return lines[most] > 2 * lines[source] ? `s${most}` : name;
   }
 
-  // The lines of the statement around a line of which nothing is known itself.
+  // The lines of the statement around a line about which nothing is known.
   statement(place) {
     if (this.at(place)) return [place];
     const spans = (this.statements[place[0]] || []).filter(([first, last]) => first <= place[1] && place[1] <= last);
@@ -310,7 +296,7 @@ function kernelCounts(kernels) {
 }
 
 // The results of compilations in words.
-const STATUS_WORDS = { empty: "no graph" };
+const STATUS_WORDS = { empty: "no graph", limit: "limit reached" };
 const statusOf = (one) => STATUS_WORDS[one.status] || one.status;
 
 function byOrder(one, other) {

@@ -35,7 +35,7 @@ function aboutRanks() {
 
 const MOST_SHARES = 5;
 
-// What the compile time went into, as one bar; the rest of it is the last part.
+// The compile time by kind of phase, as one bar; the last part is the rest.
 function timeBar(run) {
   const total = Math.max(timeOf(run.totals), run.timeParts.length ? run.timeParts[0][1] : 0);
   if (!(total > 0) || !run.timeParts.length) return null;
@@ -51,7 +51,7 @@ function failures(run) {
   return el(
     "div",
     { class: "card break failures", role: "alert" },
-    el("strong", {}, "This dump is incomplete: depyf failed to make a part of it."),
+    el("strong", {}, "This dump is incomplete: depyf failed to make some parts."),
     el("ul", {}, run.failures.map((each) => el("li", {}, each)))
   );
 }

@@ -112,7 +112,7 @@ function recompileGroup(run, { index, list, spent }, chosen) {
   );
 }
 
-// Recompilations by their cause, most first: those of one have one advice.
+// Recompilations by their cause, most first: one cause has one advice.
 function causesOf(list) {
   return [...grouped(list.filter((each) => each.advice), (each) => each.cause || each.advice).values()].sort((one, other) => other.length - one.length);
 }

@@ -10,7 +10,7 @@ async function unpacked(node) {
 }
 
 const DATA = await unpacked(document.getElementById("data"));
-const RUNS = DATA.runs.map((packed, index) => new RunModel(packed, index));
+const RUNS = DATA.runs.map((packed, index) => new RunModel(packed, index, DATA.defaults));
 const VIEWS = []; // {id, title, key, node, show(route), keys}
 let current = null;
 

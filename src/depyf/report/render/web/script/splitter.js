@@ -33,7 +33,7 @@ function restoreSizes(nodes, vertical) {
   for (const node of nodes) if (sizes[node.dataset.pane] > 0 && sizes[node.dataset.pane] < 9) grow(node, sizes[node.dataset.pane], vertical);
 }
 
-// A divider between the shown elements on its two sides: ``share`` of their room is that of the first.
+// A divider between the shown elements on its two sides: the first gets ``share`` of their room.
 function splitter(title, vertical) {
   const size = (node) => (vertical ? node.offsetWidth : node.offsetHeight);
   const beside = (node, way) => {

@@ -45,7 +45,7 @@ class StagesView {
     return at === -1 ? this.run.ids.length : at;
   }
 
-  // The names of all artifacts by compile id; those of one that is not looked at are made when it is opened.
+  // The names of all artifacts by compile id; names in a closed group are made when it is opened.
   list() {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (each) => {

@@ -58,7 +58,7 @@ function nested(run) {
   });
   all.forEach((each, index) => {
     const outer = each.parent === null || each.parent >= index ? null : all[each.parent];
-    const around = outer && outer.compile_id === each.compile_id ? outer : null; // a track is that of one compilation
+    const around = outer && outer.compile_id === each.compile_id ? outer : null; // a track has one compilation
     each.root = around ? around.root : each;
     if (outer) outer.own = Math.max(0, outer.own - each.seconds);
     if (!around) return;

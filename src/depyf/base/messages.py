@@ -1,0 +1,84 @@
+"""Send every message of depyf to the user: log records, lines on the error stream, text on the output.
+
+A message must not change what the program does. The error stream may be closed or missing, and a handler, filter or
+record factory of the program, or its replacement of ``print``, may raise: then only the message is lost. Exceptions
+from outside are passed on (``depyf.base.asynchronous``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from types import TracebackType
+from typing import Any, Collection, Optional, TextIO, Tuple, Type, Union
+
+from depyf.base.asynchronous import synchronous
+
+_logger = logging.getLogger("depyf")
+
+ExcInfo = Union[None, BaseException, Tuple[Type[BaseException], BaseException, Optional[TracebackType]]]
+
+
+def log(level: int, message: str, *args: object, exc_info: ExcInfo = None) -> None:
+    """Log ``message % args`` on the logger ``depyf``."""
+    try:
+        _logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
+    except synchronous():
+        pass
+
+
+def warn(message: str, *args: object) -> None:
+    """Log a warning on the logger ``depyf``."""
+    log(logging.WARNING, message, *args)
+
+
+def describe(error: BaseException) -> str:
+    """Return ``Type: message`` of an exception whose own ``__str__`` may raise."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except synchronous():
+        return f"{type(error).__name__} (its message can't be shown)"
+
+
+def cut(text: str, limit: int, end: str = "...") -> str:
+    """Return ``text``, or its start with ``end`` where it has more than ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - len(end)] + end
+
+
+def listed(names: Collection[str], most: int) -> str:
+    """Return ``a, b and 3 more``: the first ``most`` names, and the number of the others."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
+def takes_escapes(stream: Optional[TextIO]) -> bool:
+    """Return whether a stream is a terminal whose user has not asked for plain text (https://no-color.org)."""
+    try:
+        is_terminal = stream is not None and stream.isatty()
+    except synchronous():  # closed
+        return False
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def write(stream: Any, text: str) -> bool:
+    """Write ``text`` to a stream, which may be closed or None; return whether that succeeded."""
+    try:
+        stream.write(text)
+        stream.flush()
+        return True
+    except synchronous():
+        return False
+
+
+def error_line(line: object) -> None:
+    """Write a line to the error stream."""
+    write(sys.stderr, f"{line}\n")
+
+
+def show(text: str) -> None:
+    """Print ``text`` to the output, as the program's own ``print`` does."""
+    try:
+        print(text)
+    except synchronous():
+        pass

@@ -1,0 +1,36 @@
+"""The location of depyf's own files."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Sequence, TypeVar
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+"""The folder of the package, with the separator at its end."""
+
+_RUNS_A_PROGRAM = os.path.join(FOLDER, "running", "program.py")
+
+_Each = TypeVar("_Each")
+
+
+def is_own(path: str) -> bool:
+    """Return whether ``path``, as code objects name it, is a file of depyf."""
+    return path.startswith(FOLDER)
+
+
+def without_launcher(stack: Sequence[_Each], path_of: Callable[[_Each], str]) -> Sequence[_Each]:
+    """Return the calls in a stack (the outermost first) from the program's own first one on, if ``depyf run`` runs it:
+    the earlier calls started depyf (its script in ``bin``, say). ``path_of`` returns the file of a call."""
+    ran = (at for at in reversed(range(len(stack))) if path_of(stack[at]) == _RUNS_A_PROGRAM)
+    return stack[next(ran, -1) + 1 :]
+
+
+def place_of(error: BaseException) -> str:
+    """Return the innermost line of depyf in the exception's traceback, as ``depyf/file.py:line``."""
+    found, traceback = "depyf", error.__traceback__
+    while traceback is not None:
+        path = traceback.tb_frame.f_code.co_filename
+        if is_own(path):
+            found = f"depyf/{os.path.relpath(path, FOLDER)}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return found

@@ -1,0 +1,12 @@
+"""Make text of unknown origin safe for a terminal: control characters and direction marks are shown as escapes."""
+
+from __future__ import annotations
+
+import re
+
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with control characters (except newlines and tabs) and direction marks as escapes."""
+    return _UNSEEN.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)

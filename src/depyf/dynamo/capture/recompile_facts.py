@@ -1,0 +1,107 @@
+"""Add to PyTorch's reasons of a recompilation what only the running program shows, while the call is there.
+
+PyTorch reports ``___check_obj_id(L['m'], 94), type=<class 'a.Mode'>``; that the one object is ``Mode.TRAIN`` and the
+other ``Mode.EVAL`` is known in that moment only, and how many other guards of each entry fail. A module of its own: the
+event is read later, without the program.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import FrameType
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+from depyf.answers.why import GuardFailure, differences
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_text import facts_of, read_failed
+from depyf.dynamo.entries.entry_check import first_failure
+from depyf.dynamo.guards.current_values import as_known_here
+from depyf.dynamo.guards.entry_guards import EntryGuards
+from depyf.dynamo.guards.failing import failing_guards
+from depyf.dynamo.guards.live_facts import WITH_FACTS, with_facts
+from depyf.dynamo.hooks import cache_entries, private_names
+from depyf.torch_trace import recompiles
+from depyf.torch_trace.events import RECOMPILATION, Event
+
+_MOST_GUARDS = 1500
+"""Where the entries have more guards together, not all that fail are looked for: a compilation would take longer."""
+
+
+def with_live_facts(event: Event) -> Event:
+    """Return the event with facts of the call that is compiled again; other events as they are."""
+    if event.name != RECOMPILATION:
+        return event
+    frame = _frame_of_torch()
+    if frame is None:
+        return event
+    reasons = recompiles.reasons_of(event)
+    known = [_with_facts(reason, frame, causes) for reason, causes in zip(reasons, _causes(reasons, frame))]
+    return event if known == reasons else replace(event, text=json.dumps(known))
+
+
+def _frame_of_torch() -> Optional[FrameType]:
+    """Return the frame of PyTorch's function that collects the reasons; it has the frame that is compiled."""
+    caller: Optional[FrameType] = sys._getframe(1)
+    while caller is not None and private_names.RECOMPILED_FRAME.in_frame(caller) is None:
+        caller = caller.f_back
+    return caller
+
+
+def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure, ...]]:
+    """Return all guards that fail on their own in the entry of each reason; none if they are not known."""
+    entries = private_names.FAILED_ENTRIES.in_frame(frame)
+    if not isinstance(entries, list):
+        return [()] * len(reasons)
+    compiled = private_names.RECOMPILED_FRAME.in_frame(frame)
+    values, code = dict(getattr(compiled, "f_locals", {})), getattr(compiled, "f_code", None)
+    managers = {str(getattr(each, "compile_id", None)): cache_entries.guards_of(each) for each in entries}
+    if sum(len(private_names.GUARD_TEXTS.of(each, ())) for each in managers.values()) > _MOST_GUARDS:
+        return [()] * len(reasons)
+    found: List[Tuple[GuardFailure, ...]] = []
+    for reason in reasons:
+        failed = recompiles.failed_guard(reason)
+        manager = managers.get(failed.entry or "")
+        if manager is None or code is None:
+            found.append(())
+        else:
+            first, _ = first_failure(manager, values)
+            found.append(failing_guards(manager, values, first, code.co_filename).causes)
+    return found
+
+
+def _with_facts(reason: str, frame: FrameType, causes: Sequence[GuardFailure]) -> str:
+    guard = read_failed(recompiles.failed_guard(reason))
+    together = next((each.explanation.guard.together for each in causes if each.explanation.guard.together), ())
+    known = replace(as_known_here(guard), differences=differences(causes))
+    if guard.kind is GuardKind.SIZE:
+        known = replace(known, together=together)
+    if guard.kind in WITH_FACTS:
+        compiled = private_names.RECOMPILED_FRAME.in_frame(frame)
+        values, scope = dict(getattr(compiled, "f_locals", {})), getattr(compiled, "f_globals", {})
+        entry = recompiles.failed_guard(reason).entry
+        known = with_facts(known, _in_entry(known, entry, frame), values, scope)
+    return reason if known == guard else recompiles.with_facts(reason, facts_of(known))
+
+
+def _in_entry(guard: Guard, entry: Optional[str], frame: FrameType) -> Guard:
+    """Return the guard as its entry has it: PyTorch's reason does not say which tensor a check of metadata is about,
+    nor what else the entry requires of a tensor."""
+    if guard.kind is GuardKind.METADATA:
+        return next((each for each in _guards_of(None, frame) if each.identity == guard.identity), guard)
+    if guard.kind is GuardKind.SIZE:
+        of_tensor = (each for each in _guards_of(entry, frame) if each.tensor is not None)
+        return next((each for each in of_tensor if as_written(each.source) == as_written(guard.source)), guard)
+    return guard
+
+
+def _guards_of(wanted: Optional[str], frame: FrameType) -> Iterator[Guard]:
+    """Yield the guards of the entry with this compile id, or of all."""
+    entries = private_names.FAILED_ENTRIES.in_frame(frame)
+    for entry in entries if isinstance(entries, list) else ():
+        if wanted not in (None, str(getattr(entry, "compile_id", None))):
+            continue
+        for line in EntryGuards.of(entry.guard_manager, "guard").lines:
+            yield line.guard if line.guard.source else replace(line.guard, source=line.source)

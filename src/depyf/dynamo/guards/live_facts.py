@@ -1,0 +1,158 @@
+"""What only a running program shows of a guard that fails: which member, class or function an object is, what differs
+in the metadata of a tensor subclass, all sizes of a tensor that differ, marks.
+
+The facts go into the fields of the ``Guard``, and ``diagnosis/guard_explanations.py`` makes the sentence from them. A
+module of its own: these look at objects, and ``current_values.py`` makes texts of values.
+"""
+
+from __future__ import annotations
+
+import enum
+import gc
+import sys
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Dict, Iterator, Mapping, Optional, Tuple
+
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_explanations import STATIC_MARK
+from depyf.dynamo.guards import runtime as guard_runtime
+from depyf.dynamo.guards.current_values import shown, tensor_mismatches
+from depyf.dynamo.hooks import private_names
+
+if TYPE_CHECKING:
+    import torch
+
+_CHECKED = ("original_metadata", "expected", "original_values")
+"""The free variables of PyTorch's checks of metadata that hold the metadata at compile time."""
+
+
+WITH_FACTS = frozenset((GuardKind.SIZE, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA))
+"""The kinds of guards that facts are known of."""
+
+
+def with_facts(
+    guard: Guard, line: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
+) -> Guard:
+    """Return ``guard``, which fails, with the facts that these values show. ``line`` is the guard as the entry has it,
+    which may have more than PyTorch's message about it.
+    """
+    if guard.kind not in WITH_FACTS:
+        return guard
+    if guard.kind is GuardKind.METADATA:
+        guard = replace(guard, source=guard.source or line.source)
+    # ``L['m']`` is ``m`` in the reasons of a recompilation.
+    names = {**frame_locals, **guard_runtime.torch_guard_names(), "L": frame_locals, "G": frame_globals}
+    try:
+        value = eval(compile(guard.source, "<guard>", "eval"), names)
+        if guard.kind is GuardKind.SIZE:
+            return _with_all_sizes(guard, line, value)
+        if guard.kind is GuardKind.METADATA:
+            return _with_metadata(guard, value)
+        return _with_names(guard, value, frame_globals)
+    except synchronous():  # the value, or a class of the program's, can't be asked: the guard stays as it is
+        return guard
+
+
+def _with_all_sizes(guard: Guard, line: Guard, value: torch.Tensor) -> Guard:
+    marked = private_names.STATIC_MARK.of(value)
+    if isinstance(marked, set) and int(guard.detail) in marked:
+        return replace(guard, hint=STATIC_MARK)
+    changed = [each for each in tensor_mismatches(line, value) if each.kind is GuardKind.SIZE]
+    if guard.tensor is None:  # PyTorch's message says nothing of the class
+        guard = replace(guard, tensor=line.tensor)
+    if len(changed) < 2:
+        return guard
+    detail, before, now = (
+        ", ".join(filter(None, texts))
+        for texts in zip(*((each.detail, each.expected, each.actual) for each in changed))
+    )
+    return replace(guard, detail=detail, expected=before, actual=now)
+
+
+def _with_names(guard: Guard, value: object, frame_globals: Mapping[str, object]) -> Guard:
+    """Return the guard with the names of the object that was compiled for and of the object now."""
+    if isinstance(value, enum.Enum):
+        kind = type(value)
+        members = [*kind, *getattr(kind, "_value2member_map_", {}).values()]  # of flags, the combinations that exist
+        before = next((each for each in members if id(each) == guard.identity), None)
+        known = None if before is None else str_of_member(before)
+        return replace(
+            guard, kind=GuardKind.MEMBER, detail=kind.__qualname__, expected=known, actual=str_of_member(value)
+        )
+    name = _name_of(value, frame_globals)
+    if name is None:
+        return guard
+    found = _object_with(guard.identity, value, frame_globals)
+    before = None if found is None else _name_of(found, frame_globals)
+    return replace(guard, kind=GuardKind.NAMED, expected=before, actual=name)
+
+
+def str_of_member(member: enum.Enum) -> str:
+    """Return a member as the program writes it; a class may have a ``str`` and ``repr`` of its own."""
+    kind, name = type(member).__qualname__, getattr(member, "name", None)
+    if name is None:  # a combination of flags, up to Python 3.10
+        return f"{kind}({member.value!r})"
+    return "|".join(f"{kind}.{each}" for each in name.split("|"))
+
+
+def _name_of(value: object, frame_globals: Mapping[str, object]) -> Optional[str]:
+    """Return the name of a class, module, or function of a module; None for what is made anew, and other objects."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if not isinstance(value, (type, FunctionType, BuiltinFunctionType)):
+        return None
+    owner = getattr(value, "__module__", None)
+    found: object = sys.modules.get(owner or "")
+    for name in value.__qualname__.split("."):
+        found = vars(found).get(name) if hasattr(found, "__dict__") else None
+    if found is value and owner:
+        own = owner in ("builtins", frame_globals.get("__name__"))
+        return value.__qualname__ if own else f"{owner}.{value.__qualname__}"
+    return _name_in_torch(value)
+
+
+def _name_in_torch(value: object) -> Optional[str]:
+    """Return the name under which PyTorch has an object: ``torch.sin`` is a method of a class without a public name."""
+    name = getattr(value, "__name__", "")
+    for module in ("torch", "torch.nn.functional", "torch.special", "torch.linalg"):
+        if name and vars(sys.modules.get(module, sys)).get(name) is value:
+            return f"{module}.{name}"
+    return None
+
+
+def _object_with(identity: Optional[int], like: object, frame_globals: Mapping[str, object]) -> Optional[object]:
+    """Return the object with this id, if the function's globals or a module that has ``like`` knows it: it is alive, so
+    that the id is its own."""
+    modules = (str(getattr(like, "__module__", "")), "builtins", "torch", "torch.nn.functional", "math", "operator")
+    owners = (frame_globals, *(vars(sys.modules[name]) for name in modules if name in sys.modules))
+    return next((each for owner in owners for each in list(owner.values()) if id(each) == identity), None)
+
+
+def _with_metadata(guard: Guard, value: torch.Tensor) -> Guard:
+    """Return the guard with the metadata of a tensor subclass then and now; of dicts, the first item that differs."""
+    # PyTorch's check is a function with a cell for the metadata, and its text has the id of that function. The function
+    # lives as long as the guard.
+    check = next((each for each in gc.get_objects() if id(each) == guard.identity), None)
+    if not isinstance(check, FunctionType):
+        return guard
+    cells = dict(zip(check.__code__.co_freevars, check.__closure__ or ()))
+    before = next((cells[name].cell_contents for name in _CHECKED if name in cells), None)
+    flatten = getattr(value, "__tensor_flatten__", None)
+    now = None if flatten is None else flatten()[1]
+    if before is None or now is None:
+        return guard
+    for key, one, other in _different(before, now):
+        return replace(guard, detail=key, expected=shown(one), actual=shown(other))
+    return guard
+
+
+def _different(before: object, now: object) -> Iterator[Tuple[str, object, object]]:
+    if not (isinstance(before, Dict) and isinstance(now, Dict)):
+        yield "", before, now
+        return
+    for key in {**before, **now}:
+        one, other = before.get(key, "missing"), now.get(key, "missing")
+        if one != other:
+            yield str(key), one, other

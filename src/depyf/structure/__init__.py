@@ -1,5 +1,0 @@
-"""From a graph of nodes to nested statements: ``if``, loops, ``try``, ``with``, or a dispatch loop as the last resort.
-
-May import ``lift`` and the layers below. Start reading at ``sequences.py``, which follows control; each statement has
-a module (``branches.py``, ``loops.py``, ``try_statements.py``, ...). The last resort is ``dispatch.py``.
-"""
