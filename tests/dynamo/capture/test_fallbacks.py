@@ -151,7 +151,7 @@ def test_a_limit_that_is_an_error_is_reported_though_the_metrics_do_not_name_the
     assert found.first_line == chooses.__code__.co_firstlineno
     index = (tmp_path / "index.md").read_text()
     assert "chooses can't be compiled: the call raised FailOnRecompileLimitHit" in index
-    assert "raise the limit: torch._dynamo.config.recompile_limit" in index
+    assert "raise the limit that was hit, which PyTorch names in its log only" in index
     assert "| fallbacks to eager | 0 |" in index
 
 
