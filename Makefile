@@ -1,5 +1,6 @@
 # make demo    a dump of the example, on the screen
-# make test    lint, format, types; the decompiler's tests on every Python that is here, all tests on 3.11
+# make test    lint, format, types; the decompiler's tests on every Python that is here, all tests but the slow ones on 3.11
+# make slow    the tests that make test leaves out: a lighter one of the same file finds most of what they find
 # make docs    the documentation as a site, in build/site, with links and anchors checked
 # make test-decompiler   the tests of the decompiler alone, on 3.11
 # make quick   what to run while you work: the tests that take little time, of every part; under two minutes on two cores
@@ -42,7 +43,7 @@ NOT_QUICK := $(addprefix --ignore=tests/,cli dropin integrations test_docs_run.p
 	report/read/test_log_memory.py report/read/test_side_by_side.py report/render/test_page_in_browser.py report/render/test_page_statements.py report/render/test_page_accessibility.py \
 	report/render/test_page_look.py report/render/test_page_folding.py report/render/test_page_repetition.py)
 
-.PHONY: help demo docs test test-decompiler quick lint types pythons sweep others random peers mutants matrix bench cost clean
+.PHONY: help demo docs test slow test-decompiler quick lint types pythons sweep others random peers mutants matrix bench cost clean
 
 help:
 	@sed -n 's/^# make /make /p' Makefile
@@ -81,7 +82,10 @@ demo: $(VENV)/.depyf-torch
 	@$(PY) examples/show_dump.py $(DUMP) mean_or_flip
 
 test: lint types pythons
-	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m pytest $(PYTEST_ARGS) -m "not slow"
+
+slow: $(VENV)/.depyf-dev
+	@$(PY) -m pytest $(PYTEST_ARGS) -m slow
 
 test-decompiler: $(VENV)/.depyf-dev
 	@$(PY) -m pytest $(PYTEST_ARGS) -q tests/decompiler tests/base

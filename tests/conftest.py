@@ -11,6 +11,8 @@ import pytest
 
 # Tests read values in dumps; where ``CI`` is set, dumps have types in their place (tests/dynamo/dump/test_values.py).
 os.environ["DEPYF_VALUES"] = "all"
+# A pool of compile workers costs each program that starts one more than the kernels of a test take to compile.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: List[pytest.Item]) -> None:

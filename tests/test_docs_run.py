@@ -17,7 +17,9 @@ FILES: Dict[str, Dict[str, Path]] = {
 """What a page finds in the folder in which it runs."""
 
 WITHOUT_TORCH = ("docs/decompile.md", "docs/coming-from.md")
-"""Pages whose blocks need no PyTorch. The others are `slow`."""
+"""Pages whose blocks need no PyTorch."""
+QUICK = ("README.md", *WITHOUT_TORCH)
+"""The others are `slow`."""
 
 ELSEWHERE: Dict[str, str] = {
     "docs/architecture.md": "pictures, and commands for those who work on depyf",
@@ -42,7 +44,13 @@ PAGES = [
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if name in WITHOUT_TORCH else [pytest.mark.slow, pytest.mark.torch])
+        pytest.param(
+            name,
+            marks=[
+                *([] if name in WITHOUT_TORCH else [pytest.mark.torch]),
+                *([] if name in QUICK else [pytest.mark.slow]),
+            ],
+        )
         for name in PAGES
         if name not in ELSEWHERE
     ],

@@ -229,6 +229,7 @@ def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_p
     assert (second.stdout, second.stderr) == ("here\n", "")
 
 
+@pytest.mark.slow
 def test_no_rank_of_many_reads_the_dumps_of_all(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     for rank in ("0", "11"):
@@ -441,6 +442,7 @@ if len(sys.argv) < 2:
 """
 
 
+@pytest.mark.slow
 def test_a_second_run_into_the_directory_shows_its_own_processes(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(AGAIN)
     (tmp_path / "other.py").write_text("import runpy, sys; sys.argv.append('other'); runpy.run_path('program.py')")
@@ -456,6 +458,7 @@ def test_a_second_run_into_the_directory_shows_its_own_processes(tmp_path: Path)
     assert len(load([str(tmp_path / "dump")])) == 3, "another program is no repetition"
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_killed_does_not_show_what_it_compiled_before(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(AGAIN)
     (tmp_path / "killed.py").write_text(

@@ -178,6 +178,7 @@ def test_workers_of_xdist_send_what_they_count(tmp_path: Path) -> None:
     assert (tmp_path / "summary.md").read_text().count("### What the tests compiled") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 def test_a_reset_before_each_test_makes_the_numbers_independent_of_the_others(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(

@@ -466,6 +466,7 @@ def test_what_fails_when_the_compiler_is_imported_stays_out_of_the_import(capsys
     assert "ZeroDivisionError: injected" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
     program = """
     import torch
@@ -490,6 +491,7 @@ def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
     assert "no value that is not finite was made" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_stepping_a_traceback_has_the_lines_of_the_program(tmp_path: Path) -> None:
     program = """
     import torch

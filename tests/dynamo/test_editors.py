@@ -75,6 +75,7 @@ def test_an_editor_stops_forward_and_backward(
     assert (threads[-1] != "MainThread") == bool(thread)
 
 
+@pytest.mark.slow
 def test_an_editor_stops_in_the_listing_of_a_frame_that_is_not_decompiled(
     run_program: Any, environment: Dict[str, str], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ print(doubled(torch.ones(2)))
 """
 
 
+@pytest.mark.slow
 def test_a_program_is_launched_under_depyf_run_as_the_documentation_says(
     environment: Dict[str, str], tmp_path: Path
 ) -> None:

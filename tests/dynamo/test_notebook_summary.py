@@ -27,6 +27,7 @@ with depyf.prepare_debug({!r}) as session:
 """
 
 
+@pytest.mark.slow
 def test_the_session_is_shown_in_a_kernel(tmp_path: Path) -> None:
     pytest.importorskip("ipykernel")
     pytest.importorskip("jupyter_client")

@@ -12,7 +12,8 @@ import pytest
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
-BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
+INDUCTOR = pytest.param("inductor", marks=pytest.mark.inductor)
+SLOW = pytest.mark.slow
 
 
 def check(printed: str) -> None:
@@ -22,12 +23,15 @@ def check(printed: str) -> None:
     assert any(name.startswith("full_code_for_") for name in report["files"])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", INDUCTOR])
 def test_the_example_of_the_readme(run_program: Any, tmp_path: Path, backend: str) -> None:
     check(run_program("verified_step.py", "branch", backend, tmp_path))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "backend",
+    [pytest.param("eager", marks=SLOW), "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, SLOW])],
+)
 def test_two_training_steps_of_a_small_bert(run_program: Any, tmp_path: Path, backend: str) -> None:
     if importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers is not installed")

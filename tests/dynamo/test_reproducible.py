@@ -32,7 +32,7 @@ def different(first: Path, second: Path) -> List[str]:
     return sorted([*(names[0] ^ names[1]), *mismatch, *errors])
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.slow), "aot_eager"])
 def test_two_processes_dump_equal_directories(run_program: Any, tmp_path: Path, backend: str) -> None:
     for run, seed in [("first", "1"), ("second", "2")]:
         run_program("dump_all.py", backend, tmp_path / run, *SOME, environment={"PYTHONHASHSEED": seed})

@@ -48,11 +48,13 @@ def test_there_are_at_least_thirty_programs_that_break_graphs() -> None:
     assert len(program_names()) >= 30
 
 
+@pytest.mark.slow
 def test_programs_that_break_graphs_do_the_same_in_inference(run_program: Any, tmp_path: Path) -> None:
     wanted = [(name, "eager", False, bool(index % 2)) for index, name in enumerate(program_names())]
     assert failures(run_program, tmp_path, wanted) == []
 
 
+@pytest.mark.slow
 def test_programs_that_break_graphs_do_the_same_in_training(run_program: Any, tmp_path: Path) -> None:
     wanted = [(name, "aot_eager", True, bool(index % 2)) for index, name in enumerate(program_names())]
     assert failures(run_program, tmp_path, wanted) == []

@@ -5,8 +5,8 @@
 #
 # Without VERSIONs: all that pyproject.toml has as classifiers, except the Makefile's MAIN. A VERSION that is named (3.9)
 # is tested whether it has one or not. --quick: only the modules of the corpus, proved and run; a few seconds a version.
-# Each version runs a share of the tests marked "shared" (random programs, mutants, modules of the standard library), and
-# all versions together run all of them; --all: every version runs all.
+# Each version runs an eighth of the tests marked "shared" (random programs, mutants, modules of the standard library); all
+# versions together, with MAIN, run all of them. --all: every version runs all.
 # Pythons are found by .ci/pythons; PYTHONS="/path/to/python3.14 ..." names more, and tools/check/debian_pythons.sh fetches
 # those that are missing. One that isn't there is skipped, with a line that says so, unless it was named. The venvs are in
 # .venvs beside the main worktree's .git, for all worktrees.
@@ -14,7 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 quick=
-shares=4
+shares=8
 versions=()
 for argument in "$@"; do
     case "$argument" in

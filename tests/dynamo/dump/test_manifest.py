@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional, Tuple
 import pytest
 from torch_words import Words, words_in
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
 from torch_versions import IS_OLD, LOG_NAMES_LINES, REPORTS_COMPILE_IDS  # noqa: E402
@@ -43,7 +43,12 @@ def places(run: Run) -> Any:
 
 @pytest.mark.parametrize(
     ("example", "breaks", "recompiles"),
-    [("branch", 1, 0), ("breaks_and_recompiles", 5, 6), ("mixture_of_experts", 1, 1), ("bert", 0, 1)],
+    [
+        ("branch", 1, 0),
+        ("breaks_and_recompiles", 5, 6),
+        ("mixture_of_experts", 1, 1),
+        pytest.param("bert", 0, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_each_break_and_each_recompilation_is_told_once_at_its_line(
     ran: Callable[..., Tuple[Run, Optional[Words]]], example: str, breaks: int, recompiles: int

@@ -52,7 +52,14 @@ def test_a_planted_bug_is_found_at_its_operation(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.inductor
-@pytest.mark.parametrize("name", ["only where it is fused", "decomposition", "post_grad_custom_post_pass, backward"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("only where it is fused", marks=pytest.mark.slow),
+        "decomposition",
+        pytest.param("post_grad_custom_post_pass, backward", marks=pytest.mark.slow),
+    ],
+)
 def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
     answer = check_found(name, tmp_path)
     assert answer.culprit is not None
@@ -69,6 +76,7 @@ def test_a_planted_bug_of_inductor_is_found(name: str, tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.inductor
 def test_bisect_names_the_pass(capsys: pytest.CaptureFixture[str]) -> None:
     planted = PLANTED["post_grad_custom_pre_pass"]
@@ -87,6 +95,7 @@ def test_bisect_names_the_pass(capsys: pytest.CaptureFixture[str]) -> None:
     assert entries(type(planted.function).forward) == 0
 
 
+@pytest.mark.slow
 def test_bisect_says_where_it_can_not() -> None:
     planted = PLANTED["compiler of the forward"]
     with planted.install() as backend:

@@ -51,6 +51,7 @@ def test_an_operation_is_named_where_another_process_shows_it(name: str, tmp_pat
     assert culprit.script == script.group(1)
 
 
+@pytest.mark.slow
 def test_the_printed_script_differs_when_the_user_runs_it(tmp_path: Path) -> None:
     function, arguments, backend, _ = WRONG["chain in place"]
     answer = depyf.compare(function, *arguments, backend=backend, directory=str(tmp_path))

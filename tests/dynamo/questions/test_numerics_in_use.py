@@ -77,6 +77,7 @@ depyf.compare(branching, torch.ones(3), backend=backend)
 """
 
 
+@pytest.mark.slow
 def test_answers_are_shown_in_a_kernel(tmp_path: Path) -> None:
     pytest.importorskip("ipykernel")
     pytest.importorskip("jupyter_client")

@@ -50,6 +50,7 @@ class Net(nn.Module):
         return torch.relu(y)
 
 
+@pytest.mark.slow
 def test_a_script_runs_in_a_process_without_depyf(tmp_path: Path) -> None:
     module, inputs = captured(Net(), torch.randn(2, 4))
     script = write_script(str(tmp_path / "graph.py"), module, inputs, title="Net", how=HowItRuns("aot_eager"))

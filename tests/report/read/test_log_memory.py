@@ -63,6 +63,7 @@ def test_memory_grows_by_a_part_of_what_the_log_grows(suffix: str, lines: int, b
     assert peaks[2] - peaks[1] < bound * (sizes[2] - sizes[1])
 
 
+@pytest.mark.slow
 def test_graphs_that_were_counted_are_not_kept(tmp_path: Path) -> None:
     """The memory of a graph is a few numbers; what is read of each operation for it is dropped with its compilation."""
     lines = "".join(
