@@ -37,11 +37,11 @@ Problem = Callable[[str, str, Sequence[str]], object]
 @dataclass(frozen=True)
 class StoryText:
     """Python that defines everything of one story. ``dispatcher`` is the function that chooses; ``guards`` are the
-    functions that stand before ``text``."""
+    functions that ``text`` calls, one for each cache entry."""
 
     text: str
     dispatcher: str
-    guards: str = ""
+    guards: Tuple[str, ...] = ()
 
 
 def story_text(
@@ -66,8 +66,8 @@ def story_text(
     # Guards stay outside: they get the free variables in ``___locals``, and are the same for each closure.
     if free or story.takes_cells:
         text = _in_factory(text, factory, dispatcher, free, story)
-    guard_texts = [guards[entry.name].source().rstrip() for entry in story.entries if entry.name in guards]
-    return StoryText(text, dispatcher, "".join(f"{each}\n\n\n" for each in guard_texts))
+    texts = tuple(guards[entry.name].source().rstrip() for entry in story.entries if entry.name in guards)
+    return StoryText(text, dispatcher, texts)
 
 
 def original_name(story: Story) -> str:

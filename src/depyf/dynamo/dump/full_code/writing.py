@@ -1,8 +1,8 @@
 """Write ``full_code_for_<function>_<n>.py``: all code of one user function as one importable Python file.
 
-The file holds the guards of every cache entry, stubs that name the compiled graphs, the transformed code of every
-entry, the resume functions with their entries, the user's own function, and ``transformed_<function>``, which chooses
-among all these functions as Dynamo does. Importing the file runs no code of the user.
+The file holds the transformed code of every cache entry, the user's own function, ``transformed_<function>``, which
+chooses among all these functions as Dynamo does, the resume functions with their entries, stubs that name the compiled
+graphs, and last the guards of every entry. Importing the file runs no code of the user.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def full_code(
         top, stubs = _top(stories, texts, list(guards.values())), _stubs(stories, files_of)
         own = "\n\n\n".join([top, *stubs, *(text.text for text in texts)])
         defined = _globals(stories, own, guards, real_names, constants)
-        body = "\n\n\n".join([*stubs, *(text.guards + text.text for text in texts)])
+        # The code is what is read; names are looked up when it is called, so guards and graphs may stand below.
+        body = "\n\n\n".join(
+            [*(text.text for text in texts), *stubs, *(each for text in texts for each in text.guards)]
+        )
         return "\n".join([top, defined, "", body, ""])
 
     # First without checking the pieces: the file compiles nearly always, and compiling each piece costs as much again.
