@@ -396,3 +396,21 @@ def test_guards_that_are_a_function_are_rendered_from_its_text() -> None:
     assert [line.code for line in guards.failing({"x": torch.ones(3), "n": 2})] == [parts[4]]
     state["enabled"] = False
     assert [line.code for line in guards.failing({"x": At(), "n": 2})] == ["___check_global_state()"]
+
+
+def test_tensors_without_marked_dimensions_are_checked_together() -> None:
+    def adds(one: Any, other: Any, third: Any, marked: Any) -> Any:
+        return one + other + third + marked.sum()
+
+    tensors = [torch.ones(2) for _ in range(4)]
+    torch._dynamo.mark_static(tensors[3], 0)
+    torch.compile(adds, backend="eager")(*tensors)
+    (entry,) = cache_entries.cache_entries(adds.__code__)
+    guards = EntryGuards.of(entry.guard_manager, "guard")
+    if not any(line.expression.startswith("___check_dimension_marks") for line in guards.lines):
+        pytest.skip("this PyTorch has no guard on them that is one for all kinds of marks")
+    (line,) = (line for line in guards.source().splitlines() if "map(" in line)
+    assert line.endswith("all(map(___check_dimension_marks, (L['one'], L['other'], L['third'])))  # 3 tensors")
+    assert guards.evaluate(dict(zip(["one", "other", "third", "marked"], tensors)))
+    torch._dynamo.mark_dynamic(tensors[1], 0)
+    assert not guards.evaluate(dict(zip(["one", "other", "third", "marked"], tensors)))

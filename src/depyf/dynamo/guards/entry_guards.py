@@ -6,11 +6,13 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 
 from __future__ import annotations
 
+import ast
 from dataclasses import field
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.quick_dataclass import dataclass, replace
+from depyf.decompiler.syntax import parse
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import runtime as guard_runtime
@@ -78,15 +80,22 @@ class EntryGuards:
 
     def source(self) -> str:
         """Return the text of the guard function. It needs ``header`` before it."""
-        out = ["@___guard", f"def {self.name}(L, G, **___kwargs_ignored):", "    return ("]
-        if not self.lines:
-            out.append("        True  # no guards at all")
-        for index, line in enumerate(self.lines):
+        # Nearly every tensor has a guard that no dimension of it is marked, which says no more than that: all are one.
+        unmarked = {number: read for number, read in enumerate(map(_unmarked, self.lines)) if read is not None}
+        together = unmarked if len(unmarked) > 2 else {}
+        conditions = []
+        for number, line in enumerate(self.lines):
+            if number in together:
+                continue
             notes = [f"{line.why_live}, asks PyTorch: {line.code}"] if line.live else []
             notes += [line.user_line] if line.user_line else []
             comment = "  # " + " | ".join(notes) if notes else ""
-            out.append(f"        {'and ' if index else ''}{line.expression}{one_line(comment)}")
-        return "\n".join([*out, "    )", ""])
+            conditions.append(f"{line.expression}{one_line(comment)}")
+        if together:
+            tensors = ", ".join(together.values())
+            conditions.append(f"all(map(___check_dimension_marks, ({tensors})))  # {len(together)} tensors")
+        text = "\n        and ".join(conditions or ["True  # no guards at all"])
+        return f"@___guard\ndef {self.name}(L, G, **___kwargs_ignored):\n    return (\n        {text}\n    )\n"
 
     def table(self) -> LiveTable:
         """Return what a file that holds only this function needs at run time."""
@@ -122,6 +131,16 @@ class EntryGuards:
         if scope is None:
             raise NotLiveError(f"the cache entry of {self.name} is gone: the globals that its guards read are unknown")
         return scope
+
+
+def _unmarked(line: GuardLine) -> Optional[str]:
+    """Return what the guard reads, if the guard is that no dimension of the tensor is marked; None for others."""
+    start, end = "___check_dimension_marks(", ")"
+    if line.live or not line.expression.startswith(start):
+        return None
+    (statement,) = parse(line.expression).body
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return line.expression[len(start) : -len(end)] if isinstance(call, ast.Call) and not call.keywords else None
 
 
 def _holds(expression: str, names: Dict[str, object], frame_locals: object, frame_globals: object) -> bool:
