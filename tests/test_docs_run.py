@@ -16,7 +16,7 @@ FILES: Dict[str, Dict[str, Path]] = {
 }
 """What a page finds in the folder in which it runs."""
 
-WITHOUT_TORCH = ("docs/decompile.md", "docs/coming-from.md")
+WITHOUT_TORCH = ("docs/decompile.md", "docs/coming-from.md", "docs/verify.md")
 """Pages whose blocks need no PyTorch."""
 QUICK = ("README.md", *WITHOUT_TORCH)
 """The others are `slow`."""

@@ -1,4 +1,4 @@
-"""The arguments of ``depyf sweep`` and ``depyf decompile``."""
+"""The arguments of ``depyf sweep``, ``depyf decompile`` and ``depyf verify``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ KINDS = ("module", "class", "function", "lambda")
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add both to the subparsers of the command line."""
+    """Add the three to the subparsers of the command line."""
     _add_sweep(commands)
     _add_decompile(commands)
+    _add_verify(commands)
 
 
 def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -93,6 +94,38 @@ def _add_decompile(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     decompile.add_argument("--memory", type=int, default=4096, metavar="MIB", help="for a module (4096)")
 
 
+def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    verify = commands.add_parser(
+        "verify",
+        help="prove that an edited file still does the same as the original, or say where it differs",
+        description="Compares each function that both files have, and the statements around them: same bytecode, "
+        "equivalent (proved), different (with the first difference), could not be proved, or only in one of them. "
+        "Both are compiled at most; nothing is imported or run. Guards of a full_code file are compared as texts, too. "
+        "Exit status 0 when all is proved to be the same, 1 when something differs or only one file has it, 3 when "
+        "nothing is known to differ but not all could be proved, 2 when there is nothing to compare.",
+    )
+    verify.set_defaults(run=_verify)
+    verify.add_argument(
+        "edited",
+        metavar="EDITED",
+        help="the edited .py file: a file of a dump, an exported file, any module; with :qualname for one function",
+    )
+    verify.add_argument(
+        "original",
+        metavar="ORIGINAL",
+        help="a .py or .pyc file, an entry of an archive, a module, or a folder (a dump) that has a file of the same "
+        "name; with :qualname for one function (heapq:merge, a/b.py:Class.name)",
+    )
+    verify.add_argument(
+        "--python",
+        metavar="3.N|PATH",
+        help="the Python that wrote a .pyc file, where the file does not say it",
+    )
+    verify.add_argument("--json", metavar="FILE", help="write every row")
+    verify.add_argument("--timeout", type=_positive, default=60.0, metavar="S", help="CPU seconds for a function (60)")
+    verify.add_argument("--memory", type=int, default=4096, metavar="MIB", help="for the comparison (4096)")
+
+
 def _kinds(text: str) -> FrozenSet[str]:
     found = frozenset(text.split(","))
     if not found <= set(KINDS):
@@ -125,3 +158,9 @@ def _decompile(options: argparse.Namespace) -> int:
     from depyf.cli.sweep_and_decompile import decompile
 
     return decompile(options)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from depyf.cli.verifying import verify
+
+    return verify(options)

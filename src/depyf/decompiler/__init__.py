@@ -26,18 +26,23 @@ if TYPE_CHECKING:
     from depyf.decompiler.pipeline.reading import module_in
     from depyf.decompiler.result import Decompilation, Verdict
     from depyf.decompiler.source.line_map import LineMap
+    from depyf.decompiler.verify.comparison import Finding
+    from depyf.decompiler.verify.edited import EditedComparison, compare_edited
 
 __all__ = [
     "RESUME_PREFIX",
     "Decompilation",
     "DecompilationError",
     "Decompiler",
+    "EditedComparison",
+    "Finding",
     "Hints",
     "LineMap",
     "PycError",
     "Verdict",
     "check_python",
     "code_of",
+    "compare_edited",
     "decompile",
     "decompile_code",
     "decompile_pyc",
@@ -61,12 +66,15 @@ _HOMES = {
     "Decompilation": "depyf.decompiler.result",
     "DecompilationError": "depyf.decompiler.errors",
     "Decompiler": "depyf.decompiler.api",
+    "EditedComparison": "depyf.decompiler.verify.edited",
+    "Finding": "depyf.decompiler.verify.comparison",
     "Hints": "depyf.decompiler.hints",
     "LineMap": "depyf.decompiler.source.line_map",
     "PycError": "depyf.decompiler.bytecode.pyc",
     "Verdict": "depyf.decompiler.result",
     "check_python": "depyf.decompiler.code_facts",
     "code_of": "depyf.decompiler.api",
+    "compare_edited": "depyf.decompiler.verify.edited",
     "decompile": "depyf.decompiler.api",
     "decompile_code": "depyf.decompiler.pipeline.decompiling",
     "decompile_pyc": "depyf.decompiler.api",

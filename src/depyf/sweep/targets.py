@@ -11,7 +11,7 @@ import sysconfig
 import warnings
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.archives import ArchiveError, by_folder, entries, is_archive, read_file, split_path
 from depyf.base.quick_dataclass import dataclass
@@ -168,7 +168,7 @@ def read_module(path: str, python: Optional[str] = None) -> Code:
     return _read(path, python)[0]
 
 
-def _read(path: str, python: Optional[str]) -> Tuple[Code, Tuple[str, ...]]:
+def _read(path: str, python: Optional[str], optimize: int = -1) -> Tuple[Code, Tuple[str, ...]]:
     """Return the module's code and the remarks on its file."""
     try:
         data = read_file(path)
@@ -177,7 +177,7 @@ def _read(path: str, python: Optional[str]) -> Tuple[Code, Tuple[str, ...]]:
             return pyc.code, pyc.remarks
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return compile(data, path, "exec", dont_inherit=True), ()
+            return compile(data, path, "exec", dont_inherit=True, optimize=optimize), ()
     except (PycError, ArchiveError) as error:
         raise UnreadableError(str(error)) from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -223,6 +223,38 @@ def find_target(text: str, python: Optional[str] = None) -> Target:
     ``FileNotFoundError`` when there is no such file, module or code object, ``UnreadableError`` when the file contains
     no module, and ``OSError`` when it can't be read.
     """
+    module = find_module(text, python)
+    targets = list(targets_of(module.code, module.path, module.remarks))
+    if not module.wanted:
+        return targets[0]
+    return named_target(targets, text, module.wanted)
+
+
+def named_target(targets: Sequence[Target], text: str, wanted: str) -> Target:
+    """Return the last of ``targets`` with the qualified name or line ``wanted``, which ``text`` asks for."""
+    matches = [
+        target
+        for target in targets
+        if wanted in (target.qualname, target.qualname.replace(".<locals>", ""), str(target.line))
+    ]
+    if not matches:
+        raise FileNotFoundError(f"{text}: no such function or class in {targets[0].path}")
+    return matches[-1]
+
+
+@dataclass(frozen=True)
+class Module:
+    """The code of a module, and which of its code objects is ``wanted``: a qualified name or line, empty for all."""
+
+    path: str
+    wanted: str
+    code: Code
+    remarks: Tuple[str, ...]
+
+
+def find_module(text: str, python: Optional[str] = None, optimize: int = -1) -> Module:
+    """Return the module that ``text`` names, which may name a code object in the module as for ``find_target``.
+    ``optimize``: the level at which source is compiled, as for ``compile``. Raises what ``find_target`` raises."""
     file, wanted = text, ""
     if not os.path.exists(text) and ":" in text:
         file, _colon, wanted = text.rpartition(":")
@@ -239,15 +271,5 @@ def find_target(text: str, python: Optional[str] = None) -> Target:
                 raise
         if not path:
             raise FileNotFoundError(f"{file}: a package without code of its own")
-    code, remarks = (frozen, ()) if frozen is not None else _read(path, python)
-    targets = list(targets_of(code, path, remarks))
-    if not wanted:
-        return targets[0]
-    matches = [
-        target
-        for target in targets
-        if wanted in (target.qualname, target.qualname.replace(".<locals>", ""), str(target.line))
-    ]
-    if not matches:
-        raise FileNotFoundError(f"{text}: no such function or class in {path}")
-    return matches[-1]
+    code, remarks = (frozen, ()) if frozen is not None else _read(path, python, optimize)
+    return Module(path, wanted, code, remarks)

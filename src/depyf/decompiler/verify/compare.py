@@ -165,8 +165,9 @@ class _Comparer:
         name = qualified_name(original) if around is None else around[0].within(original)
 
         def answer(finding: Finding, reason: str = "", matched: Matched = tuple) -> Comparison:
+            ids = id(original), id(candidate)
             return Comparison(
-                finding, reason, matched, tuple(children), name, id(original), changes=frozenset().union(*changes)
+                finding, reason, matched, tuple(children), name, *ids, changes=frozenset().union(*changes)
             )
 
         def nested(mine: Code, theirs: Code) -> Comparison:

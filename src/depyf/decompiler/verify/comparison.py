@@ -38,9 +38,10 @@ class Comparison:
 
     ``reason`` is empty when the finding is a proof. ``matched`` returns the offsets (original, candidate) of operations
     that correspond. ``original_name`` is the qualified name of the original code object, ``original_id`` its ``id``
-    (several may have one name). If lifetimes are in doubt, ``overdue`` lists which local variables of the candidate
-    still hold what the original has released, and where: (name, offset in the candidate), sorted. ``changes`` are those
-    of the compiler that the comparison of two versions needed (``normal/compiler_changes.py``).
+    (several may have one name), ``candidate_id`` the ``id`` of the candidate. If lifetimes are in doubt, ``overdue``
+    lists which local variables of the candidate still hold what the original has released, and where: (name, offset in
+    the candidate), sorted. ``changes`` are those of the compiler that the comparison of two versions needed
+    (``normal/compiler_changes.py``).
     """
 
     finding: Finding
@@ -49,6 +50,7 @@ class Comparison:
     children: Tuple[Comparison, ...]
     original_name: str
     original_id: int = 0
+    candidate_id: int = 0
     overdue: Tuple[Overdue, ...] = ()
     changes: FrozenSet[str] = frozenset()
 

@@ -75,6 +75,8 @@ class Matcher:
         self._taken: Set[Ref] = set()
         self.nested: Optional[Comparison] = None
         """The last pair of nested code objects that was not proved."""
+        self.inner: Optional[Tuple[Value, Value]] = None
+        """The last pair of values that did not correspond, inside new objects or as they are."""
 
     def same(self, left: Value, right: Value) -> bool:
         if isinstance(left, Ref) or isinstance(right, Ref):
@@ -89,6 +91,7 @@ class Matcher:
                 if not comparison.proved:
                     self.nested = comparison
                 return comparison.proved
+        self.inner = (left, right)
         return False
 
     def try_same(self, left: Value, right: Value) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import AbstractSet, Dict, List, Mapping, Optional, Union
 
+from depyf.base.messages import cut
 from depyf.decompiler.verify.comparison import Comparison, Finding, MismatchError, OffsetPair
 from depyf.decompiler.verify.joint import Joint, Matcher
 from depyf.decompiler.verify.side import Side
 from depyf.decompiler.verify.stops import Event, Exit, Stop
-from depyf.decompiler.verify.values import Maybe, Sym, Value
+from depyf.decompiler.verify.values import Const, Maybe, Ref, Sym, Value
 
 
 def offsets_of(joint: Joint) -> OffsetPair:
@@ -42,10 +44,39 @@ def operand_differs(
     if matcher.nested is not None:
         return nested_differs(matcher.nested)
     sure = not joint.doubtful and not _loose(one) and not _loose(other)
+    what, that = (_object(side, value) for side, value in zip(joint.sides(), (one, other)))
+    inside = _texts_apart(one, other)
+    if isinstance(one, Ref) and isinstance(other, Ref) and matcher.inner is not None:
+        inside = ": {!r} inside of the one, {!r} inside of the other".format(*matcher.inner)
+        inside = _texts_apart(*matcher.inner) or inside
     return MismatchError(
         Finding.DIFFERENT if sure else Finding.UNVERIFIED,
-        f"{where(joint)} the original does: {mine.describe()}, with {one!r} where the candidate has {other!r}",
+        f"{where(joint)} the original does: {mine.describe()}, with {what} where the candidate has {that}{inside}",
     )
+
+
+def _texts_apart(one: Value, other: Value) -> str:
+    """Describe where two texts of several lines begin to differ: the kernels in Inductor's files are such constants."""
+    mine, theirs = (value.value if isinstance(value, Const) else None for value in (one, other))
+    if not isinstance(mine, str) or not isinstance(theirs, str) or "\n" not in mine + theirs:
+        return ""
+    for number, (line, edited) in enumerate(zip_longest(mine.split("\n"), theirs.split("\n"), fillvalue=""), 1):
+        if line != edited:
+            return f": from line {number} of the text on, {cut(line, 120)!r} and {cut(edited, 120)!r}"
+    return ""
+
+
+_PARTS_OF_FUNCTIONS = ("default values", "keyword defaults", "annotations", "a closure")
+"""What the flags of MAKE_FUNCTION say that a function has, from the lowest bit on."""
+
+
+def _object(side: Side, value: Value) -> str:
+    """Describe a value; a new function with its parts, as in ``<a new function with default values>``."""
+    made = side.heap.get(value) if isinstance(value, Ref) else None
+    if made is None or made.kind != "function" or not isinstance(made.detail, int):
+        return repr(value) if made is None else f"<a new {made.kind}>"
+    parts = [part for bit, part in enumerate(_PARTS_OF_FUNCTIONS) if made.detail >> bit & 1]
+    return f"<a new function with {', '.join(parts) or 'no default values'}>"
 
 
 def nested_differs(nested: Comparison) -> MismatchError:
