@@ -57,7 +57,7 @@ def changed(old: str, new: str, text: str = ORIGINAL) -> str:
 
 
 def test_a_file_that_is_formatted_anew_has_the_same_bytecode(verify: Verify) -> None:
-    status, printed = verify("# a comment\n" + changed("a + 1", "(a  +  1)"))
+    status, printed = verify(changed("a + 1", "(a  +  1)  # a comment"))
     assert status == 0
     assert [line[:14] for line in printed.splitlines()[:-1]] == ["same bytecode "] * 4
     assert printed.splitlines()[-1] == "EDITED is proved to be the same: 4 same bytecode"
