@@ -26,7 +26,8 @@ from depyf.sweep.unreadable import UnreadableError
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed.
-    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` the exit status of the program."""
+    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` the exit status of the program; ``depyf verify``
+    returns 1 when something differs, and 3 when something could not be proved."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
     if own[:1] == ["run"]:
         options = _parser().parse_args(own)
@@ -101,9 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = Parser(
         prog="depyf",
         description="Opens up torch.compile; decompiles CPython bytecode, verified.",
-        epilog="Exit status: 0; 1 where not all could be proved, or runs differ; 2 where a command can't be done; 130 "
-        "after Ctrl-C. That of `depyf run` is the program's. `depyf COMMAND --help` says more, `depyf docs` has the "
-        "tutorial and all pages, `depyf example` programs to try.",
+        epilog="Exit status: 0; 1 where not all could be proved, or runs or files differ; 2 where a command can't be "
+        "done; 3 where `depyf verify` has no proof; 130 after Ctrl-C. That of `depyf run` is the program's. `depyf "
+        "COMMAND --help` says more, `depyf docs` has the tutorial and all pages, `depyf example` programs to try.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the versions of depyf, Python and PyTorch")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

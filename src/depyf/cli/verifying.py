@@ -25,17 +25,25 @@ _MOST_GUARDS = 20
 def verify(options: argparse.Namespace) -> int:
     """Run ``depyf verify``; return the exit status."""
     check_python()
+    try:
+        with memory_limited(options.memory):
+            return _verify(options)
+    except MemoryError:
+        error_line(visible(f"depyf: {options.edited}: needs more than {options.memory} MiB (--memory)"))
+    return UNPROVED
+
+
+def _verify(options: argparse.Namespace) -> int:
+    original, edited = open_both(options.edited, options.original, options.python)
+    if options.json:
+        check_nothing_is_lost([original.path, edited.path], [options.json], force=True)
+    for remark in original.remarks:
+        error_line(visible(f"depyf: {original.path}: {remark}"))
     rows: List[EditedRow] = []
-    with memory_limited(options.memory):
-        original, edited = open_both(options.edited, options.original, options.python)
-        if options.json:
-            check_nothing_is_lost([original.path, edited.path], [options.json], force=True)
-        for remark in original.remarks:
-            error_line(visible(f"depyf: {original.path}: {remark}"))
-        for row in compare_files(original, edited, options.timeout):
-            rows.append(row)
-            for line in _lines(row):
-                print(visible(line))
+    for row in compare_files(original, edited, options.timeout):
+        rows.append(row)
+        for line in _lines(row):
+            print(visible(line))
     status = _status(rows)
     print(_summary(rows))
     if options.json:
