@@ -190,10 +190,11 @@ def test_guards_are_compared_as_a_set_of_texts(verify: Verify, old: str, new: st
 
 def test_the_same_guards_in_another_order_are_not_proved(verify: Verify) -> None:
     first, second = "___check_tensor(L['b'], size=[4])", "2 <= L['a'].size()[0]"
-    status, printed = verify(
-        GUARDS.replace(first, "0").replace(second, first).replace("and 0", f"and {second}"), GUARDS
-    )
+    edited = GUARDS.replace(first, "0").replace(second, first).replace("and 0", f"and {second}")
+    status, printed = verify(edited, GUARDS)
     assert (status, "the guards that both have are in another order" in printed) == (3, True)
+    assert verify(edited.replace("    return", "    print(L)\n    return"), GUARDS)[0] == 1
+    assert verify(edited.replace("L, G", "L, H"), GUARDS)[0] == 1
 
 
 def test_a_folder_is_searched_for_the_file_of_the_same_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def _guards(source: str) -> Dict[str, Dict[str, List[str]]]:
     found: Dict[str, Dict[str, List[str]]] = {}
     for node in parse(source).body:
         last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
-        if not isinstance(node, ast.FunctionDef) or not isinstance(last, ast.Return):
+        if not isinstance(node, ast.FunctionDef) or not isinstance(last, ast.Return) or len(node.body) > 1:
             continue
         if not any(isinstance(each, ast.Name) and each.id == _GUARD for each in node.decorator_list):
             continue

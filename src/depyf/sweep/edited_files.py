@@ -217,6 +217,7 @@ def _with_guards(row: EditedRow, change: Optional[GuardChange]) -> EditedRow:
         return row
     same = row.same
     # The same guards in another order: which is evaluated first can matter, and none is known to be gone.
-    if not change.gone and not change.new and change.is_reordered:
+    is_a_step = "the original does:" in row.comparison.reason  # and no other signature
+    if not change.gone and not change.new and change.is_reordered and is_a_step:
         same = Same.UNPROVED
     return replace(row, same=same, guards=change)

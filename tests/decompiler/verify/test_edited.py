@@ -21,6 +21,7 @@ def compared(original: str, edited: str) -> EditedComparison:
 
 
 TWO = "def f(a, b):\n    x = a\n    y = b\n    return x - y"
+CLASS = "def f(a):\n    q = a\n    class C:\n        b = q\n    return C\n"
 CLOSURE = "def f(a):\n    q = a\n    def g(): return q * 3\n    return g\n"
 
 
@@ -67,6 +68,8 @@ def test_a_difference_under_new_names_is_found(original: str, edited: str) -> No
     ("original", "edited"),
     [
         ("def f(a):\n    x = a\n    return locals()", "def f(a):\n    z = a\n    return locals()"),
+        ("def f(a):\n    x = g\n    return a.f_locals", "def f(a):\n    z = g\n    return a.f_locals"),
+        (CLASS, CLASS.replace("q", "r")),
         # A step on a variable of a closure may be harmless: it is no certain difference.
         (CLOSURE, CLOSURE.replace("    def", "    t = q\n    u = q\n    def")),
         (CLOSURE, CLOSURE.replace("q * 3", "r * 3").replace("q = a", "r = a; s = 1").replace("3", "s")),

@@ -7,6 +7,7 @@ lines of the two files.
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import AbstractSet, Dict, FrozenSet, List, Match, Optional, Sequence, Set, Tuple
 
@@ -99,6 +100,9 @@ def _is_same_bytecode(original: Code, edited: Code, assumed: AbstractSet[int]) -
 # --- other names of local variables
 
 
+_LOOKS_AT_NAMES = LOOKS_AT_LOCALS | {"f_locals", "co_varnames"}
+
+
 def _new_names(original: Code, edited: Code) -> Dict[str, str]:
     """Return a mapping from local names that only ``edited`` has to those that only ``original`` has, in their order,
     where there are as many of the one as of the other.
@@ -107,9 +111,13 @@ def _new_names(original: Code, edited: Code) -> Dict[str, str]:
     consistent renaming. Parameters keep their names: callers use them.
     """
     sides = [list(nested_codes(each)) for each in (original, edited)]
-    if any(not LOOKS_AT_LOCALS.isdisjoint(code.co_names) for codes in sides for code in codes):
+    both = [code for codes in sides for code in codes]
+    if any(not _LOOKS_AT_NAMES.isdisjoint(code.co_names) for code in both):
         return {}
-    fixed: Set[str] = {name for codes in sides for code in codes for name in parameter_names(code)}
+    fixed: Set[str] = {name for code in both for name in parameter_names(code)}
+    # A class body looks such a name up in its namespace first, which a metaclass may have made.
+    bodies = [code for code in both if not code.co_flags & inspect.CO_OPTIMIZED]
+    fixed |= {name for code in bodies for name in (*code.co_cellvars, *code.co_freevars)}
     mine, theirs = map(_local_names, sides)
     cells = [{name for code in codes for name in (*code.co_cellvars, *code.co_freevars)} for codes in sides]
     names: Dict[str, str] = {}
