@@ -22,7 +22,8 @@ MOST = 3
 
 def function_number(number: int) -> Any:
     scope: Dict[str, Any] = {}
-    exec(f"def f{number}(x):\n    return x * 2 + {number}\n", scope)
+    text = f"def f{number}(x):\n    return x * 2 + {number}\n"
+    exec(compile(text, __file__, "exec"), scope)  # older releases do not compile what is in no file
     return scope[f"f{number}"]
 
 
