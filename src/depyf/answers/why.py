@@ -11,7 +11,6 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 from depyf.answers.consoles import in_console
 from depyf.answers.graph_ids import id_in_dump
 from depyf.answers.watch import counted
-from depyf.diagnosis.guard_advice import GuardCause
 from depyf.diagnosis.guard_explanations import GuardExplanation
 
 _SHOWN = 2
@@ -71,20 +70,12 @@ def nearest_first(entries: Iterable[WhyEntry]) -> List[WhyEntry]:
 
     def distance(each: WhyEntry) -> Tuple[bool, bool, bool, int, int, bool]:
         causes = [guard.explanation for guard in each.failed]
-        is_for_another = any(cause.cause in _FOR_ANOTHER for cause in causes)
+        is_for_another = any(cause.is_for_another for cause in causes)
         is_of_a_kind = any(cause.is_of_a_kind for cause in causes)
-        number = differences(each.failed)
-        return not each.hit, bool(each.note), is_for_another, number, len(each.follow), is_of_a_kind
+        number, following = len(each.failed), len(each.follow)
+        return not each.hit, bool(each.note), is_for_another, number, following, is_of_a_kind
 
     return sorted(entries, key=distance)
-
-
-def differences(failed: Iterable[GuardFailure]) -> int:
-    """Return in how many guards and properties of tensors a call differs from an entry."""
-    return sum(guard.explanation.guard.differences or 1 for guard in failed)
-
-
-_FOR_ANOTHER = (GuardCause.IDENTITY, GuardCause.FUNCTION, GuardCause.CLASS, GuardCause.GONE)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class GuardKind(enum.Enum):
     NUMBER_OF_KEYS = "number of keys"
     CONTAINS = "a key or an item"  # ``detail`` is the key, ``holds`` whether it was there
     ATTRIBUTE = "an attribute"  # ``detail`` is its name, ``holds`` whether it was there
-    MISSING = "the value is there"
+    MISSING = "the value is there"  # ``detail`` is "itself" where it is known that the value is not to be read
     NAN = "nan"  # ``holds`` whether it was nan
     ITERATOR_LENGTH = "items left in an iterator"  # ``detail`` is what is compared
     ITERATOR_STATE = "state of an iterator"  # the same

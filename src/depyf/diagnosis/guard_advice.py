@@ -35,7 +35,9 @@ class GuardCause(enum.Enum):
     MODULE_HOOKS = "hooks of a module"
     LENGTH = "length"
     KEYS = "keys"
-    MEMBERS = "keys and attributes"
+    MEMBERS = "a key"
+    ATTRIBUTES = "an attribute"
+    ITEMS = "items of a set"
     NUMBER = "number"
     FLOAT = "float"
     COMPLEX = "complex number"
@@ -71,13 +73,15 @@ class ValueOrigin(enum.Enum):
 class GuardedFrame:
     """The function whose guard failed: whether it is a resume function, and the names of its ``*`` and ``**``
     parameters, without the stars. ``dynamic`` is True where it is compiled with dynamic=True, False where dynamic
-    shapes are off, and None where sizes are dynamic when they vary, or where that is not known.
+    shapes are off, and None where sizes are dynamic when they vary, or where that is not known. ``module_ints`` is
+    whether ints of modules are no constants in general (``allow_unspec_int_on_nn_module``).
     """
 
     resumes: bool = False
     positional: str = ""
     keywords: str = ""
     dynamic: Optional[bool] = None
+    module_ints: bool = False
 
 
 ANY_FRAME = GuardedFrame()
@@ -163,7 +167,11 @@ _ADVICE: Mapping[GuardCause, str] = {
     "shape can be passed as one tensor (torch.stack)",
     GuardCause.KEYS: "build the dict with the same keys in the same order each time, or pass a list of its values if "
     "the function does not need the keys",
-    GuardCause.MEMBERS: "keep the same keys and attributes each time",
+    GuardCause.MEMBERS: "keep the same keys each time; what they hold is guarded, too: of another class, size or "
+    "number it needs a compilation of its own",
+    GuardCause.ATTRIBUTES: "keep the same attributes each time: set them once, before the first call",
+    GuardCause.ITEMS: "whether the item is there is a constant of the compiled code: calls with it and without it need "
+    "a compilation each, which is fine for a few; to avoid it, pass the same items each time",
     GuardCause.NUMBER: f"its value is a constant of the compiled code: {_DYNAMIC}, or {_AS_TENSOR} if it varies; "
     f"{_NEEDED}",
     GuardCause.FLOAT: f"its value is a constant of the compiled code: {_AS_TENSOR} if it varies, or {_DYNAMIC} "

@@ -6,8 +6,9 @@ There is one row for each kind of guard. The advice follows from the cause and t
 from __future__ import annotations
 
 import builtins
-from typing import Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.messages import listed
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind, items
 from depyf.diagnosis.guard_advice import (
@@ -42,12 +43,39 @@ class GuardExplanation:
     cause: GuardCause = GuardCause.UNKNOWN
     guard: Guard = NO_GUARD
     kind: str = ""
-    """The cause, more closely where the advice needs it: recompilations of one kind have one advice."""
+    """The cause, more closely where the advice needs it."""
+    others: Tuple[GuardExplanation, ...] = ()
+    """Of a recompilation: the guards of the same entry that fail on their own, too."""
 
     @property
     def is_of_a_kind(self) -> bool:
         """Whether each kind of value needs an entry of its own, as each dtype does: no setting avoids that."""
         return self.cause in _KINDS
+
+    @property
+    def is_for_another(self) -> bool:
+        """Whether the entry is for another object, class or function: what depends on it was not compared."""
+        return self.cause in _FOR_ANOTHER
+
+    @property
+    def whole_advice(self) -> str:
+        """Return the advice, and what avoids the failures of the others: to follow one of them would not be enough."""
+        together = {subject for subject, _ in self.guard.together} if self.cause is GuardCause.SIZE else set()
+        names: Dict[str, Dict[str, None]] = {}
+        for each in self.others:
+            if not (each.cause is GuardCause.SIZE and each.subject in together):  # the advice marks it already
+                names.setdefault(each.advice, {})[each.checked] = None
+        own = self.advice.rstrip(".")
+        parts = [
+            listed(subjects, _MOST_SUBJECTS) + (f" ({'the same' if advice == own else advice})" if advice else "")
+            for advice, subjects in names.items()
+        ]
+        if not parts:
+            return self.advice
+        left = len(parts) - _MOST_OTHERS
+        more = [f"and {left} more"] if left > 0 else []
+        changed = f"more has changed since that entry was compiled: {'; '.join([*parts[:_MOST_OTHERS], *more])}"
+        return f"{own}; {changed}" if own else changed
 
     @property
     def checked(self) -> str:
@@ -67,16 +95,22 @@ class GuardExplanation:
             return " ".join(("metadata", detail, "of", self.subject or "a tensor subclass")).replace("  ", " ")
         if self.cause is GuardCause.IDENTITY and self.subject:
             return f"identity of {self.subject}"
+        if self.cause in _PRESENCE:
+            return f"{_PRESENCE[self.cause]} {self.subject}"
         of = f" of {self.subject}" if self.subject else ""
         what = "size" if self.cause in SIZES_OF_TENSORS else self.cause.value
         return f"{what}{of}" + (f" in {_dimensions(detail)}" if self.cause in _OF_A_DIMENSION else "")
 
+
+_MOST_SUBJECTS, _MOST_OTHERS = 3, 4
+"""So many values are named for one advice, and so many pieces of advice for one recompilation."""
 
 _KINDS = frozenset(
     (GuardCause.DTYPE, GuardCause.RANK, GuardCause.TENSOR_KIND, GuardCause.REQUIRES_GRAD, GuardCause.CLASS)
     + (GuardCause.NONE, GuardCause.TRAINING, GuardCause.MEMBER, GuardCause.NAMED, GuardCause.FUNCTION)
     + (GuardCause.IDENTITY, GuardCause.GONE, GuardCause.BACKEND)
 )
+_FOR_ANOTHER = frozenset((GuardCause.IDENTITY, GuardCause.FUNCTION, GuardCause.CLASS, GuardCause.GONE))
 _COMPARED_IS_DETAIL = frozenset(
     (GuardCause.NUMBER, GuardCause.FLOAT, GuardCause.COMPLEX, GuardCause.MODULE_NUMBER, GuardCause.CONSTANT_NUMBER)
     + (
@@ -89,6 +123,12 @@ _COMPARED_IS_DETAIL = frozenset(
         GuardCause.EQUAL_SIZES,
     )
 )
+_PRESENCE = {
+    GuardCause.MEMBERS: "keys of",
+    GuardCause.ATTRIBUTES: "attributes of",
+    GuardCause.ITEMS: "items of",
+}
+"""What is checked by guards on whether something is there."""
 SIZES_OF_TENSORS = frozenset(
     (GuardCause.SIZE, GuardCause.PARAMETER_SIZE, GuardCause.MARKED_SIZE, GuardCause.CONSTANT_SIZE)
     + (GuardCause.STATIC_SIZE,)
@@ -138,6 +178,8 @@ _STATIC = {
 
 def _cause_in(frame: GuardedFrame, cause: GuardCause, origin: ValueOrigin) -> GuardCause:
     """Return the cause with what is known of dynamic shapes in this function."""
+    if cause is GuardCause.MODULE_NUMBER and frame.module_ints:  # PyTorch recommends the setting even so
+        cause = GuardCause.NUMBER
     # A global number is a constant anyway, and so is a number after a graph break that was none before.
     is_number = cause in (GuardCause.NUMBER, GuardCause.FLOAT)
     if frame.dynamic is None or (is_number and origin in (ValueOrigin.GLOBAL, ValueOrigin.INTERMEDIATE)):
@@ -145,12 +187,14 @@ def _cause_in(frame: GuardedFrame, cause: GuardCause, origin: ValueOrigin) -> Gu
     return (CONSTANTS if frame.dynamic else _STATIC).get(cause, cause)
 
 
-def with_sizes_together(explanations: Sequence[GuardExplanation]) -> List[GuardExplanation]:
+def with_sizes_together(
+    explanations: Sequence[GuardExplanation], frame: GuardedFrame = ANY_FRAME
+) -> List[GuardExplanation]:
     """Return the explanations of one entry, where each guard on a size knows all sizes that have changed."""
     of_sizes = [each for each in explanations if each.cause is GuardCause.SIZE and not _is_of_small_size(each)]
     together = tuple((each.subject, each.guard.detail) for each in of_sizes)
     return [
-        in_frame(replace(each, guard=replace(each.guard, together=together)), ANY_FRAME) if each in of_sizes else each
+        in_frame(replace(each, guard=replace(each.guard, together=together)), frame) if each in of_sizes else each
         for each in explanations
     ]
 
@@ -234,8 +278,12 @@ def _of_state(name: str, state: StateExplanation, before: Optional[str], now: Op
 
 
 def _missing(guard: Guard) -> GuardExplanation:
-    words = f"{guard.subject} is missing, and was there when this was compiled"
-    return GuardExplanation(guard.subject, words, None, "missing", cause=GuardCause.MEMBERS)
+    # ``getattr failed on source c`` may be about ``c.scale``; depyf has looked where ``detail`` says so.
+    is_vague = guard.code.startswith("getattr failed") and not guard.detail
+    name = f"{guard.subject}, or an attribute of it," if is_vague else guard.subject
+    cause = GuardCause.MEMBERS if guard.source.endswith("]") and not is_vague else GuardCause.ATTRIBUTES
+    words = f"{name} is missing, and was there when this was compiled"
+    return GuardExplanation(guard.subject, words, None, "missing", cause=cause)
 
 
 def _number_of_keys(guard: Guard) -> GuardExplanation:
@@ -282,7 +330,9 @@ def _class(guard: Guard) -> GuardExplanation:
         words = f"{name} is None, and was compiled for an object of class {before}"
         return GuardExplanation(name, words, before, "None", cause=GuardCause.NONE)
     words = f"{name} is not a {before}, which it was compiled for" if before else f"{name} is of another class"
-    return GuardExplanation(name, words, before, cause=GuardCause.CLASS)
+    if before and guard.actual is not None:
+        words = f"{name} is of class {guard.actual}, and was compiled for an object of class {before}"
+    return GuardExplanation(name, words, before, guard.actual, cause=GuardCause.CLASS)
 
 
 def _identity(guard: Guard) -> GuardExplanation:
@@ -426,14 +476,20 @@ def _attribute(guard: Guard) -> GuardExplanation:
     is_now, was = ("lacks", "had") if guard.holds else ("has", "lacked")
     name = f"{guard.subject}.{guard.detail}"
     words = f"{guard.subject} {is_now} the attribute {guard.detail}, which it {was} when this was compiled"
-    return GuardExplanation(name, words, was, is_now, cause=GuardCause.MEMBERS)
+    return GuardExplanation(name, words, was, is_now, cause=GuardCause.ATTRIBUTES)
 
 
 def _contains(guard: Guard) -> GuardExplanation:
     is_now, was = ("lacks", "had") if guard.holds else ("has", "lacked")
     name = guard.subject[: -len(".__dict__")] if guard.subject.endswith(".__dict__") else guard.subject
     words = f"{name} {is_now} {as_written(guard.detail)}, which it {was} when this was compiled"
-    return GuardExplanation(name, words, was, is_now, cause=GuardCause.MEMBERS)
+    cause = GuardCause.ATTRIBUTES if name is not guard.subject else GuardCause.MEMBERS
+    if guard.code.startswith(_OF_SETS):
+        cause = GuardCause.ITEMS
+    return GuardExplanation(name, words, was, is_now, cause=cause)
+
+
+_OF_SETS = ("set.__contains__(", "not set.__contains__(", "___set_contains(", "not ___set_contains(")
 
 
 def _nan(guard: Guard) -> GuardExplanation:

@@ -8,7 +8,7 @@ does not show this.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Dict, Hashable, Iterator, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Hashable, Iterator, Mapping, Sequence, Set, Tuple
 
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame, ValueOrigin, origin_of
@@ -23,16 +23,16 @@ _ALWAYS_STATIC = frozenset(("0", "1"))
 """Sizes that Dynamo never makes dynamic."""
 
 
-DYNAMIC_SETTINGS = ("assume_static_by_default", "automatic_dynamic_shapes")
-"""The settings of Dynamo that ``torch.compile(dynamic=...)`` changes while it compiles."""
+SETTINGS = ("assume_static_by_default", "automatic_dynamic_shapes", "allow_unspec_int_on_nn_module")
+"""The settings of Dynamo that decide what is a constant; ``torch.compile(dynamic=...)`` changes the first two while it
+compiles."""
 
 
-def dynamic_by(settings: Mapping[str, object]) -> Optional[bool]:
-    """Return ``GuardedFrame.dynamic`` for these settings of Dynamo."""
-    static, automatic = (settings.get(name) for name in DYNAMIC_SETTINGS)
-    if static is False:
-        return True
-    return False if static and automatic is False else None
+def under(settings: Mapping[str, object], frame: GuardedFrame) -> GuardedFrame:
+    """Return the frame with what these settings of Dynamo say about it."""
+    static, automatic, module_ints = (settings.get(name) for name in SETTINGS)
+    dynamic = True if static is False else False if static and automatic is False else None
+    return replace(frame, dynamic=dynamic, module_ints=module_ints is True)
 
 
 class EntryHistory:
@@ -51,7 +51,7 @@ class EntryHistory:
         """Add a call that no entry of the frame fits: the guards that fail, and what the entry made for the call
         requires, by PyTorch's names."""
         values: Dict[Compared, Set[str]] = {}
-        for each in failed:
+        for each in (one for first in failed for one in (first, *first.others)):
             for compared, before in _compared(each, frame):
                 values.setdefault(compared, set()).add(before)
         written = {as_written(name): value for name, value in required.items()} if values else {}
@@ -62,7 +62,10 @@ class EntryHistory:
         self._constants.setdefault(key, set()).update(each for each, found in values.items() if len(found) > 1)
 
     def applied(self, key: Hashable, explanation: GuardExplanation, frame: GuardedFrame) -> GuardExplanation:
-        """Return the explanation with the advice for a constant if all that it compares is one."""
+        """Return the explanation, and those of the others, with the advice for a constant where all that one compares
+        is a constant."""
+        others = tuple(self.applied(key, each, frame) for each in explanation.others)
+        explanation = replace(explanation, others=others)
         compared = {each for each, _ in _compared(explanation, frame)}
         if not compared or not compared <= self._constants.get(key, set()):
             return explanation

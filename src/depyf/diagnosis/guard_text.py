@@ -62,6 +62,7 @@ def read_failed(failed: FailedGuardText) -> Guard:
         expected=facts.get("expected", guard.expected),
         actual=facts.get("actual", guard.actual),
         hint=facts.get("hint", guard.hint),
+        holds=guard.holds and facts.get("holds") != "no",
     )
 
 
@@ -73,7 +74,7 @@ def facts_of(guard: Guard) -> Dict[str, str]:
     if guard.kind is GuardKind.GLOBAL_STATE:
         return {"state": guard.code, **number}
     named = {"source": guard.source, "detail": guard.detail, "hint": guard.hint}
-    values = {"expected": guard.expected, "actual": guard.actual}
+    values = {"expected": guard.expected, "actual": guard.actual, "holds": "" if guard.holds else "no"}
     return {
         "kind": guard.kind.value,
         **number,

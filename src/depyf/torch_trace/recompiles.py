@@ -53,6 +53,17 @@ class FailedGuardText:
         pairs = found if isinstance(found, list) else []
         return tuple((str(each[0]), str(each[1])) for each in pairs if isinstance(each, list) and len(each) == 2)
 
+    @property
+    def others(self) -> Optional[Tuple[FailedGuardText, ...]]:
+        """The guards of the same entry that fail on their own, too; None if that is not known."""
+        if OTHERS not in self.facts:
+            return None
+        try:
+            found = parsed(self.facts[OTHERS])
+        except synchronous(ValueError):
+            return None
+        return tuple(failed_guard(str(each)) for each in found) if isinstance(found, list) else None
+
 
 def reasons_of(event: Event) -> List[str]:
     """Return the texts of a ``recompile_reasons`` event, one a guard: a JSON list, or one text. Those of entries that
@@ -71,7 +82,7 @@ def failed_guards(event: Event) -> List[FailedGuardText]:
     return [failed_guard(reason) for reason in reasons_of(event)]
 
 
-DIFFERENCES, TOGETHER = "differences", "together"
+DIFFERENCES, TOGETHER, OTHERS = "differences", "together", "others"
 _FACTS = "  # depyf: "
 """What stands between a reason and the facts that depyf adds to it."""
 
@@ -81,6 +92,13 @@ def with_facts(reason: str, facts: Mapping[str, str]) -> str:
     stack = _USER_STACK.search(reason)
     end = len(reason) if stack is None else stack.start()
     return f"{reason[:end]}{_FACTS}{json.dumps(dict(facts))}{reason[end:]}"
+
+
+def without_facts(reason: str) -> str:
+    """Return a text of such an event as PyTorch wrote it."""
+    stack = _USER_STACK.search(reason)
+    end = len(reason) if stack is None else stack.start()
+    return reason[:end].partition(_FACTS)[0] + reason[end:]
 
 
 def facts_in(text: str) -> Dict[str, str]:

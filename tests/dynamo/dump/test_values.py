@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import depyf
+from depyf.report.render.hidden_values import HiddenValues
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 
@@ -249,6 +250,14 @@ def test_the_default_is_the_environments(
         monkeypatch.setenv(name, value)
     assert depyf.prepare_debug(tmp_path).values == expected
     assert depyf.prepare_debug(tmp_path, values="all").values == "all"
+
+
+def test_settings_of_pytorch_are_no_values() -> None:
+    """The guard on them has JSON with the name "dtype", which stands in sentences of depyf, too."""
+    hiding = HiddenValues()
+    state = '___check_global_state() against {"autocast_state":{"dtype":[15,5]}}'
+    assert hiding.guard(state) == state
+    assert hiding.message("each dtype needs a compilation of its own") == "each dtype needs a compilation of its own"
 
 
 def test_another_word_is_refused(tmp_path: Path) -> None:

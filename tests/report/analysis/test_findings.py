@@ -227,16 +227,24 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
     resumed = FailedEntryGuard("1/0", "s", "h has size 3")
     recompiles = (
         Recompile("1/1", 1, (resumed,), "Mark the arguments.", (0, 5), "size"),
+        Recompile("1/2", 1, (resumed,), "Mark x.", (0, 5), "size"),
         Recompile("0/1", 0, (size,), "Mark x.", (0, 4), "size"),
         Recompile("0/2", 0, (number,), "Pass a tensor.", (0, 6), "number"),
     )
     found = {each.title: each.text for each in findings_of(run(recompiles=recompiles), Parts())}
     assert found == {
         "f was recompiled 2 times, once where it resumes after a graph break": "Because x has size 3; h has size "
-        "3. "
-        "Mark x.",
+        "3. Mark x.",
+        "f was recompiled once, where it resumes after a graph break": "Because h has size 3. Mark the arguments.",
         "f was recompiled once": "Because n is 2. Pass a tensor.",
     }
+
+
+def test_breaks_of_one_title_with_different_advice_are_different_findings() -> None:
+    breaks = (GraphBreak("0/0", (0, 4), "skipped", advice="Read the time before."),)
+    breaks += (GraphBreak("0/0", (0, 5), "skipped", advice="Draw the number before."),)
+    found = [each.text for each in findings_of(run(breaks=breaks), Parts())]
+    assert found == ["Read the time before.", "Draw the number before."]
 
 
 def test_the_programs_own_code_comes_before_libraries() -> None:

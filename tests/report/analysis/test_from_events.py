@@ -327,7 +327,7 @@ def test_the_cause_is_what_an_entry_would_fit_without() -> None:
     assert [each.checked for each in run.recompiles[1].failed] == ["scaled.factor", "the same tensor twice"]
 
 
-def test_advice_says_what_else_an_entry_was_compiled_for() -> None:
+def test_advice_says_what_else_an_entry_was_compiled_for_and_what_avoids_it() -> None:
     number, scale = "EQUALS_MATCH: L['number'] == {}", "EQUALS_MATCH: G['settings'].scale == {}"
     size = "tensor 'x' size mismatch at index 0. expected 4, actual 5"
     events = [
@@ -336,18 +336,21 @@ def test_advice_says_what_else_an_entry_was_compiled_for() -> None:
     ]
     [recompile] = build_run(events, [], files=Files(read=read)).recompiles
     assert "mark_dynamic(x, 0)" in recompile.advice
-    assert recompile.advice.endswith("The entry was compiled for other values of number, settings.scale, too.")
+    more = recompile.advice.partition("more has changed since that entry was compiled: ")[2]
+    assert more.startswith("number (its value is a constant of the compiled code: pass it as a tensor")
+    assert "; settings.scale (its value is a constant of the compiled code: set it once" in more
 
 
 def test_what_else_an_entry_was_compiled_for_has_the_words_of_a_guard_that_failed() -> None:
-    both = "EQUALS_MATCH: L['a'].size()[1] == {}", "DICT_LENGTH: len(L['d']) == {}"
+    both = "EQUALS_MATCH: L['d'].size()[1] == {}", "DICT_LENGTH: len(L['e']) == {}"
     size = "tensor 'x' size mismatch at index 0. expected 4, actual 5"
     events = [
         *recompiled([each.format(2) for each in both], [], 0),
         *recompiled([each.format(3) for each in both], [size], 1),
     ]
     [recompile] = build_run(events, [], files=Files(read=read)).recompiles
-    assert recompile.advice.endswith("other values of size of a in dimension 1, length of d, too.")
+    assert "mark_dynamic(x, 0) and torch._dynamo.mark_dynamic(d, 1)" in recompile.advice
+    assert "; more has changed since that entry was compiled: length of e (" in recompile.advice
 
 
 def test_the_length_of_a_call_is_known_from_what_was_compiled_for_it() -> None:

@@ -12,9 +12,10 @@ import sys
 from types import FrameType
 from typing import Iterator, List, Optional, Sequence, Tuple
 
-from depyf.answers.why import GuardFailure, differences
+from depyf.answers.why import GuardFailure
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_explanations import GuardExplanation
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import facts_of, read_failed
 from depyf.dynamo.entries.entry_check import first_failure
@@ -25,6 +26,9 @@ from depyf.dynamo.guards.live_facts import WITH_FACTS, with_facts
 from depyf.dynamo.hooks import cache_entries, private_names
 from depyf.torch_trace import recompiles
 from depyf.torch_trace.events import RECOMPILATION, Event
+
+_MOST_OTHERS = 20
+"""So many guards are noted that fail beside the first one of an entry."""
 
 _MOST_GUARDS = 1500
 """Where the entries have more guards together, not all that fail are looked for: a compilation would take longer."""
@@ -75,15 +79,32 @@ def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure
 def _with_facts(reason: str, frame: FrameType, causes: Sequence[GuardFailure]) -> str:
     guard = read_failed(recompiles.failed_guard(reason))
     together = next((each.explanation.guard.together for each in causes if each.explanation.guard.together), ())
-    known = replace(as_known_here(guard), differences=differences(causes))
+    known = replace(as_known_here(guard), differences=len(causes))
     if guard.kind is GuardKind.SIZE:
         known = replace(known, together=together)
+    if guard.kind is GuardKind.MISSING and causes:
+        missing = causes[0].explanation.guard
+        known = replace(known, source=missing.source, detail=missing.detail)
     if guard.kind in WITH_FACTS:
         compiled = private_names.RECOMPILED_FRAME.in_frame(frame)
         values, scope = dict(getattr(compiled, "f_locals", {})), getattr(compiled, "f_globals", {})
         entry = recompiles.failed_guard(reason).entry
         known = with_facts(known, _in_entry(known, entry, frame), values, scope)
-    return reason if known == guard else recompiles.with_facts(reason, facts_of(known))
+    others = [recompiles.with_facts(each.guard.code, facts_of(each.guard)) for each in _others(causes)]
+    if known == guard and not causes:
+        return reason
+    facts = {**facts_of(known), recompiles.OTHERS: json.dumps(others)} if causes else facts_of(known)
+    return recompiles.with_facts(reason, facts)
+
+
+def _others(causes: Sequence[GuardFailure]) -> Iterator[GuardExplanation]:
+    """Yield the guards that fail beside the first: one for each value and cause, and not more than are shown."""
+    seen = {(each.explanation.subject, each.explanation.cause) for each in causes[:1]}
+    for each in (failure.explanation for failure in causes[1:]):
+        key = each.subject, each.cause
+        if key not in seen and len(seen) <= _MOST_OTHERS:
+            seen.add(key)
+            yield each
 
 
 def _in_entry(guard: Guard, entry: Optional[str], frame: FrameType) -> Guard:

@@ -13,7 +13,7 @@ from depyf.dynamo.dump.missing import missing_text
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import RECOMPILATION
 from depyf.torch_trace.file_names import Note
-from depyf.torch_trace.recompiles import reasons_of
+from depyf.torch_trace.recompiles import reasons_of, without_facts
 
 _SHOWN = 8
 """List at most this many cache entries if all failed."""
@@ -69,7 +69,7 @@ def _recompile_reasons(session: Session, compile_id: Optional[str]) -> List[str]
     """Return which guards of which cache entries failed before this compilation, the most recent entry first."""
     if compile_id is None:
         return []
-    return [reason for event in session.events(RECOMPILATION, compile_id) for reason in reasons_of(event)]
+    return [without_facts(each) for event in session.events(RECOMPILATION, compile_id) for each in reasons_of(event)]
 
 
 def _title(frame: FrameSkipped) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Iterator, List, Mapping, Optional
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
@@ -65,24 +65,23 @@ def _with_state(change: StateChange) -> StateChange:
         return change
 
 
-def tensor_mismatch(
+def tensor_mismatches_by_kind(
     guard: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
-) -> Optional[Guard]:
-    """Return how a tensor differs from what a TENSOR_MATCH guard requires; None if no difference is known. PyTorch
-    reports this only for the first guard that fails.
+) -> List[Guard]:
+    """Return how a tensor differs from what a TENSOR_MATCH guard requires, the first difference of each kind. PyTorch
+    reports one difference, and only for the first guard that fails.
     """
     if guard.tensor is None:
-        return None
+        return []
     scope = {"L": frame_locals, "G": frame_globals}
     try:
         value = eval(compile(guard.source, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
-        found = list(tensor_mismatches(guard, value))
-        kinds = {each.kind for each in found}
-        if GuardKind.SIZE in kinds:  # other sizes have other strides
-            kinds.discard(GuardKind.STRIDE)
-        return replace(found[0], differences=len(kinds)) if found else None
+        found = {each.kind: each for each in reversed(list(tensor_mismatches(guard, value)))}
+        if GuardKind.SIZE in found or GuardKind.DISPATCH_KEYS in found:  # of other sizes, or of another layout
+            found.pop(GuardKind.STRIDE, None)
+        return list(found.values())[::-1]
     except synchronous() as error:  # the guard fails for that reason
-        return replace(guard, kind=GuardKind.TENSOR_CLASS, actual=f"nothing ({describe(error)})")
+        return [replace(guard, kind=GuardKind.TENSOR_CLASS, actual=f"nothing ({describe(error)})")]
 
 
 def tensor_mismatches(guard: Guard, value: torch.Tensor) -> Iterator[Guard]:

@@ -7,7 +7,7 @@ guards are consequences of one cause and are not reported separately.
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.why import GuardFailure
 from depyf.base.asynchronous import synchronous
@@ -19,7 +19,7 @@ from depyf.diagnosis.guard_sources import is_reached_through, parts_read, reads_
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
-from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatch, value_of
+from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatches_by_kind, value_of
 from depyf.dynamo.guards.entry_guards import EntryGuards, GuardLine
 from depyf.dynamo.guards.live_facts import with_facts
 from depyf.dynamo.guards.live_values import NotLiveError
@@ -54,13 +54,14 @@ class Failing:
 @dataclass(frozen=True)
 class _Found:
     """A line that fails. ``missing`` is the part of its ``source`` that can't be read, if any. With ``is_another``
-    everything reached through its value is different, too."""
+    everything reached through its value is different, too. ``more`` are further properties of a tensor that differ."""
 
     line: GuardLine
     guard: GuardFailure
     source: str
     missing: str
     is_another: bool
+    more: Tuple[GuardFailure, ...] = ()
 
     @property
     def is_relation(self) -> bool:
@@ -115,10 +116,8 @@ def _found(
     # size mismatch at index 0. expected 2, actual 3``), a comparison of the tensor with TENSOR_MATCH, the guard alone.
     reported = guards_function.mismatch(manager, line.code, values) or _reported_for(line, guards, values)
     failed = None if reported is None else as_known_here(read(reported))
-    of_tensor = tensor_mismatch(guard, values, scope)
-    failed = failed or of_tensor or guard
-    if of_tensor is not None:
-        failed = replace(failed, differences=of_tensor.differences)
+    of_tensor = tensor_mismatches_by_kind(guard, values, scope)
+    failed = failed or next(iter(of_tensor), guard)
     failed = with_facts(failed, guard if guard.source else replace(guard, source=line.source), values, scope)
     explanation = explain(failed.with_actual(value_of(guard, values, scope)))
     is_text = line.kind == TEXT  # a condition of PyTorch before 2.4, whose source is in its text
@@ -132,7 +131,11 @@ def _found(
         GuardFailure(line.kind, line.code, source, explanation, line.guard.user_code, line.guard.location),
         source,
         missing,
-        is_another=failed.kind in _OF_WHAT_A_VALUE_IS and not (is_text and missing),
+        is_another=failed.kind in _OF_WHAT_A_VALUE_IS and not missing,
+        more=tuple(
+            GuardFailure(line.kind, line.code, source, explain(each), line.guard.user_code, line.guard.location)
+            for each in (with_facts(each, guard, values, scope) for each in of_tensor)
+        ),
     )
 
 
@@ -160,7 +163,7 @@ def _named_first(
     of_torch = _reported_by_torch(named, values, scope)
     # Case 1: ``KeyError on L['d']['a']``. The message has no user's line: that of a guard on the value is taken.
     if named.kind is GuardKind.MISSING:
-        missing = named.source
+        missing, of_torch = _what_is_missing(named, of_torch, found, values, scope)
         located = next((each.guard for each in found if each.missing == missing and each.guard.location), of_torch)
         guard = replace(of_torch, user_code=located.user_code, location=located.location)
         own = next((each for each in found if each.missing == each.source == missing), None)
@@ -179,13 +182,30 @@ def _named_first(
     known, of_call = found[position], as_known_here(named)
     of_line = known.line.guard if known.line.guard.source else replace(known.line.guard, source=known.line.source)
     of_call = with_facts(of_call, of_line, values, scope)
-    of_call = replace(of_call, differences=known.guard.explanation.guard.differences)
-    if of_call.kind is GuardKind.CLASS:  # its text may have an id only
+    if named.kind is GuardKind.CLASS:  # its text may have an id only
         of_call = replace(of_call, expected=known.line.guard.expected)
     if of_call.kind in COMPARISONS or "==" in of_call.operators:  # the value now is known
         of_call = of_call.with_actual(known.guard.explanation.now)
     in_its_words = replace(known, guard=replace(known.guard, explanation=explain(of_call)))
     return [in_its_words, *(each for each in found if each is not known)]
+
+
+def _what_is_missing(
+    named: Guard,
+    of_torch: GuardFailure,
+    found: Sequence[_Found],
+    values: Mapping[str, object],
+    scope: Mapping[str, object],
+) -> Tuple[str, GuardFailure]:
+    """Return the source that can't be read, and the failure of it: PyTorch may name the object that lacks an attribute,
+    or the attribute."""
+    missing = _missing(named.source, values, scope)
+    if not missing:
+        missing = next((each.missing for each in found if is_reached_through(each.missing, named.source)), "")
+    if not missing:
+        return named.source, of_torch
+    known = replace(named, source=missing, detail="itself")
+    return missing, replace(of_torch, explanation=explain(known))
 
 
 def _causes(found: Sequence[_Found]) -> Failing:
@@ -197,7 +217,18 @@ def _causes(found: Sequence[_Found]) -> Failing:
             follow.append(each.guard)
         else:
             causes.append(each)
-    return Failing(tuple(each.guard for each in causes), tuple(follow))
+    return Failing(tuple(_with_properties(causes)), tuple(follow))
+
+
+def _with_properties(causes: Sequence[_Found]) -> Iterator[GuardFailure]:
+    """Yield the causes, each with the further properties of its tensor that differ, unless a mode explains these."""
+    of_modes = {each.guard.explanation.advice for each in causes if not each.guard.explanation.subject}
+    for each in causes:
+        yield each.guard
+        own = each.guard.explanation.guard.kind
+        for further in each.more if not each.missing else ():
+            if further.explanation.guard.kind is not own and further.explanation.advice not in of_modes:
+                yield further
 
 
 def _missing_once(found: Sequence[_Found]) -> List[_Found]:

@@ -7,6 +7,7 @@ module of its own: these look at objects, and ``current_values.py`` makes texts 
 
 from __future__ import annotations
 
+import ast
 import enum
 import gc
 import sys
@@ -28,7 +29,8 @@ _CHECKED = ("original_metadata", "expected", "original_values")
 """The free variables of PyTorch's checks of metadata that hold the metadata at compile time."""
 
 
-WITH_FACTS = frozenset((GuardKind.SIZE, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA))
+_CONSTANTS = (GuardKind.NUMBER, GuardKind.CHOICE)
+WITH_FACTS = frozenset((GuardKind.SIZE, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA, *_CONSTANTS))
 """The kinds of guards that facts are known of."""
 
 
@@ -50,6 +52,8 @@ def with_facts(
             return _with_all_sizes(guard, line, value)
         if guard.kind is GuardKind.METADATA:
             return _with_metadata(guard, value)
+        if guard.kind in _CONSTANTS:
+            return _with_class(guard, value)
         return _with_names(guard, value, frame_globals)
     except synchronous():  # the value, or a class of the program's, can't be asked: the guard stays as it is
         return guard
@@ -71,8 +75,22 @@ def _with_all_sizes(guard: Guard, line: Guard, value: torch.Tensor) -> Guard:
     return replace(guard, detail=detail, expected=before, actual=now)
 
 
+def _with_class(guard: Guard, value: object) -> Guard:
+    """Return a guard on a constant as one on its class where only that differs: of True, 1.0 and an enum's member that
+    is 1."""
+    constant = ast.literal_eval(guard.expected or "")
+    if type(constant) is type(value) or constant is None or value is None or constant != value:
+        return guard
+    names = (type(each).__qualname__ for each in (constant, value))
+    return replace(guard, kind=GuardKind.CLASS, expected=next(names), actual=next(names))
+
+
 def _with_names(guard: Guard, value: object, frame_globals: Mapping[str, object]) -> Guard:
     """Return the guard with the names of the object that was compiled for and of the object now."""
+    if value is None:  # as PyTorch's guards on classes have it
+        return replace(guard, kind=GuardKind.CLASS, expected=guard.detail or None, actual="None")
+    if _is_enum(guard.detail) and not isinstance(value, enum.Enum):
+        return replace(guard, kind=GuardKind.CLASS, expected=guard.detail, actual=type(value).__qualname__)
     if isinstance(value, enum.Enum):
         kind = type(value)
         members = [*kind, *getattr(kind, "_value2member_map_", {}).values()]  # of flags, the combinations that exist
@@ -87,6 +105,18 @@ def _with_names(guard: Guard, value: object, frame_globals: Mapping[str, object]
     found = _object_with(guard.identity, value, frame_globals)
     before = None if found is None else _name_of(found, frame_globals)
     return replace(guard, kind=GuardKind.NAMED, expected=before, actual=name)
+
+
+def _is_enum(name: str) -> bool:
+    """Return whether a name, which has that of its module, is the name of an enum."""
+    parts = name.split(".")
+    for at in range(len(parts) - 1, 0, -1):
+        found: object = sys.modules.get(".".join(parts[:at]))
+        for part in parts[at:]:
+            found = vars(found).get(part) if hasattr(found, "__dict__") else None
+        if isinstance(found, enum.EnumMeta):
+            return True
+    return False
 
 
 def str_of_member(member: enum.Enum) -> str:

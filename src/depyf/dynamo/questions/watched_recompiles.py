@@ -16,7 +16,7 @@ from depyf.diagnosis.changed_keys import with_changed_keys
 from depyf.diagnosis.compiled_meanwhile import COMPILED_MEANWHILE, explain_meanwhile, fits_now
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
-from depyf.diagnosis.guard_history import DYNAMIC_SETTINGS, EntryHistory, dynamic_by
+from depyf.diagnosis.guard_history import SETTINGS, EntryHistory, under
 from depyf.diagnosis.guard_text import read_failed
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.recompile_facts import with_live_facts
@@ -34,6 +34,9 @@ from depyf.torch_trace.guards import guards_of
 from depyf.torch_trace.recompiles import FailedGuardText, failed_guards
 from depyf.torch_trace.tracebacks import Frame
 from depyf.torch_trace.user_code import innermost_line, is_library
+
+_SHOWN = 2
+"""So many guards of the nearest entry that fail are named after the first."""
 
 
 class _Explained(NamedTuple):
@@ -69,8 +72,7 @@ class WatchedRecompiles:
         if not guards:
             return None
         code = frames.code_being_compiled()
-        settings = {name: torch_settings.dynamo_setting(name) for name in DYNAMIC_SETTINGS}
-        frame = replace(guarded_frame_of(code), dynamic=dynamic_by(settings))
+        frame = under({name: torch_settings.dynamo_setting(name) for name in SETTINGS}, guarded_frame_of(code))
         explained = nearest([(each, _explanation(each, frame, self._threads)) for each in guards])
         guards, explanations = [guard for guard, _ in explained], [words for _, words in explained]
         if any(each.kind == COMPILED_MEANWHILE for each in explanations):  # why the call waited
@@ -80,7 +82,8 @@ class WatchedRecompiles:
         self._history.add(key, explanations, frame)
         # Of several entries, the nearest one's.
         by_subject = {each.subject or each.words: each for each in reversed(explanations)}
-        phrases = [phrase for each in reversed(list(by_subject.values())) for phrase in each.words.split("; ")]
+        first, *rest = reversed(list(by_subject.values()))
+        phrases = [phrase for each in (first, *first.others[:_SHOWN], *rest) for phrase in each.words.split("; ")]
         words = "; ".join(dict.fromkeys(phrases))
         place = innermost_line(guards[0].stack)
         if code is None:
@@ -98,14 +101,15 @@ class WatchedRecompiles:
         known = self._explained.get(found.compile_id)
         if found.kind != RECOMPILE or known is None:
             return found
-        return replace(found, advice=self._history.applied(known.key, known.failed[0], known.frame).advice)
+        return replace(found, advice=self._history.applied(known.key, known.failed[0], known.frame).whole_advice)
 
 
 def _explanation(guard: FailedGuardText, frame: GuardedFrame, threads: Mapping[Optional[str], int]) -> GuardExplanation:
     if fits_now(guard.text):
         return explain_meanwhile(guard.entry, threading.get_ident(), threads.get(guard.entry))
     # Which keys have changed, torch does not say here.
-    return with_changed_keys(explain(as_known_here(read_failed(guard)), frame), set(), None, frame)
+    found = with_changed_keys(explain(as_known_here(read_failed(guard)), frame), set(), None, frame)
+    return replace(found, others=tuple(explain(read_failed(each), frame) for each in guard.others or ()))
 
 
 def in_users_lines(callers: Sequence[Frame]) -> List[Frame]:

@@ -16,7 +16,7 @@ from depyf.diagnosis.constraints import violated_constraint
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import explain
-from depyf.diagnosis.guard_history import DYNAMIC_SETTINGS, EntryHistory, dynamic_by
+from depyf.diagnosis.guard_history import SETTINGS, EntryHistory, under
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.hub import capture
@@ -111,8 +111,7 @@ class Lookup:
 
 def _answer(lookup: Lookup, call: Missed, name: str, code: CodeType) -> Why:
     """Return the result for a call with these cache entries; ``name`` and ``code`` are its display name and code."""
-    frame = guarded_frame_of(code)
-    frame = replace(frame, dynamic=_dynamic_of(lookup.entered))
+    frame = _compiled_now(guarded_frame_of(code), lookup.entered)
     entries = _with_history([_entry(each, lookup, code.co_filename, frame) for each in lookup.found], frame)
     limit = None if lookup.hit is not None else _limit(lookup)
     outcome = _outcome(entries, replace(call, limit=limit))
@@ -210,13 +209,11 @@ def _entry(entry: cache_entries.CacheEntry, lookup: Lookup, file: str, frame: Gu
     return WhyEntry(number, is_hit, causes, follow=failing.follow, graphs=graphs)
 
 
-def _dynamic_of(entered: object) -> Optional[bool]:
-    """Return whether dynamic shapes are on, or off, where this is compiled; None where sizes become dynamic when they
-    vary."""
+def _compiled_now(frame: GuardedFrame, entered: object) -> GuardedFrame:
+    """Return the frame with what the options of ``torch.compile`` and Dynamo's settings say about constants."""
+    frame = under({name: torch_settings.dynamo_setting(name) for name in SETTINGS}, frame)
     given = private_names.DYNAMIC.of(entered)
-    if isinstance(given, bool):
-        return given
-    return dynamic_by({name: torch_settings.dynamo_setting(name) for name in DYNAMIC_SETTINGS})
+    return replace(frame, dynamic=given) if isinstance(given, bool) else frame
 
 
 def _with_history(entries: Sequence[WhyEntry], frame: GuardedFrame) -> List[WhyEntry]:

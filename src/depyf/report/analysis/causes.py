@@ -6,9 +6,9 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar,
 
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard import Guard, GuardKind
-from depyf.diagnosis.guard_advice import GuardCause
-from depyf.diagnosis.guard_explanations import GuardExplanation
-from depyf.diagnosis.guard_sources import as_written, in_words
+from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
+from depyf.diagnosis.guard_explanations import GuardExplanation, explain, with_sizes_together
+from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import read
 from depyf.report.model.run import EntryGuard, FailedEntryGuard
 from depyf.torch_trace.guards import GuardText
@@ -50,7 +50,13 @@ def nearest(failed: Sequence[Pair]) -> List[Pair]:
     that is known; among equals, what the caller can avoid first."""
     if not all(explained.guard.differences for _, explained in failed):
         return list(failed)
-    return sorted(failed, key=lambda pair: (pair[1].guard.differences, values_changed(pair[1]), pair[1].is_of_a_kind))
+
+    def distance(pair: Pair) -> Tuple[bool, int, int, bool]:
+        explained = pair[1]
+        is_for_another = any(each.is_for_another for each in (explained, *explained.others))
+        return is_for_another, explained.guard.differences, values_changed(explained), explained.is_of_a_kind
+
+    return sorted(failed, key=distance)
 
 
 def values_changed(explained: GuardExplanation) -> int:
@@ -81,17 +87,17 @@ def required_values(guards: Sequence[Union[EntryGuard, GuardText]]) -> Dict[str,
     return values
 
 
-def also_fail(required: Mapping[str, str], explained: GuardExplanation, values: Mapping[str, str]) -> List[str]:
-    """Return the values, besides the failed guard's, in which the call differs from a cache entry with these
-    ``required_values``. torch reports the first guard that fails; to avoid that failure alone would not be enough."""
+def with_others(
+    required: Mapping[str, str], explained: GuardExplanation, values: Mapping[str, str], frame: GuardedFrame
+) -> GuardExplanation:
+    """Return the explanation with the values, besides the failed guard's, in which the call differs from a cache entry
+    with these ``required_values``. torch reports the first guard that fails; to avoid that failure alone would not be
+    enough."""
     failed = explained.guard
-    differ: List[str] = []
-    for name, value in required.items():
-        now = values.get(name, value)
-        if now != value:
-            differ.append(as_written(name))
+    changed = {as_written(name): (name, value) for name, value in required.items() if values.get(name, value) != value}
+    differ = list(changed)
     if not differ:
-        return differ
+        return explained
     # What the failed guard compares does not count, nor do the sizes of a tensor that has another rank now.
     own = {explained.subject, f"len({explained.subject})", as_written(failed.code.partition(" == ")[0].strip())}
     if failed.kind is GuardKind.SIZE:
@@ -102,7 +108,17 @@ def also_fail(required: Mapping[str, str], explained: GuardExplanation, values: 
         own.update(name for name in differ if name.startswith((f"{explained.subject}.", f"{explained.subject}[")))
     if explained.cause is GuardCause.MODES:  # the default device is one
         own.update(name for name in differ if "CURRENT_DEVICE" in name or "mode_stack" in name)
-    return [in_words(name) for name in dict.fromkeys(differ) if name not in own]
+    found = (_guard_of(*changed[name], values[changed[name][0]]) for name in differ if name not in own)
+    explained, *others = with_sizes_together([explained, *(explain(each, frame) for each in found)], frame)
+    return replace(explained, others=tuple(others))
+
+
+def _guard_of(name: str, required: str, now: str) -> Guard:
+    """Return the guard on a value, by one of torch's names, that requires another value than that of now."""
+    source, _, at = name.partition(".size()[")
+    if at:
+        return Guard(GuardKind.SIZE, source, required, now, detail=at.rstrip("]"), code=f"{name} == {required}")
+    return read(f"{name} is None" if required == "None" else f"{name} == {required}").with_actual(now)
 
 
 def with_all_sizes(guard: Guard, required: Mapping[str, str], values: Mapping[str, str]) -> Guard:

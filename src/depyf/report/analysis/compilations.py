@@ -6,26 +6,25 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
-from depyf.base.messages import listed
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
 from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
-from depyf.diagnosis.guard_history import EntryHistory, dynamic_by
+from depyf.diagnosis.guard_history import EntryHistory, under
 from depyf.diagnosis.guard_sources import as_written, class_name
 from depyf.diagnosis.guard_text import read_failed
 from depyf.report.analysis.anchors import from_cache
 from depyf.report.analysis.causes import (
     Failures,
-    also_fail,
     nearest,
     required_values,
     value_now,
     values_changed,
     what_is_new,
     with_all_sizes,
+    with_others,
 )
 from depyf.report.analysis.compilation_events import (
     caches_in,
@@ -235,7 +234,7 @@ class Compilations:
             settings = parsed(self._metrics(compile_id).get("dynamo_config") or "{}")
         except synchronous(ValueError, TypeError):
             settings = {}
-        return replace(frame, dynamic=dynamic_by(settings)) if isinstance(settings, Mapping) else frame
+        return under(settings, frame) if isinstance(settings, Mapping) else frame
 
     def _history(self, explained: Sequence[Tuple[Event, Failures]]) -> EntryHistory:
         """Return what the entries of each frame show together."""
@@ -261,18 +260,22 @@ class Compilations:
         failed = [(guard, history.applied(_frame_id(compile_id), words, frame)) for guard, words in failed]
         # torch lists a failed guard for each entry. A value that was compiled for before is not why it recompiled now.
         news, rest = what_is_new(failed, seen.setdefault(function, set()))
-        others = {
-            guard.entry: also_fail(self._required(guard.entry) if guard.entry else {}, explained, values)
-            for guard, explained in news
-        }
+        news = [(guard, self._with_others(guard.entry, words, values, frame)) for guard, words in news]
         # Entries that differ in nothing else come first: there it is enough to avoid this failure.
-        failed = [*sorted(news, key=lambda pair: (bool(others[pair[0].entry]), values_changed(pair[1]))), *rest]
+        failed = [*sorted(news, key=lambda pair: (bool(pair[1].others), values_changed(pair[1]))), *rest]
         failed = nearest(failed)
         guards, words = tuple(guard for guard, _ in failed), failed[0][1]
-        also = others.get(guards[0].entry, ())
-        too = f" The entry was compiled for other values of {listed(also, 3)}, too." if also else ""
-        advice = _sentence(words.advice) + too
+        advice = _sentence(words.whole_advice)
         return Recompile(compile_id, function, guards, advice.strip(), cause=words.kind or words.cause.value)
+
+    def _with_others(
+        self, entry: Optional[str], words: GuardExplanation, values: Mapping[str, str], frame: GuardedFrame
+    ) -> GuardExplanation:
+        """Return the explanation with what else differs from the entry, by its guards, unless the running program has
+        shown that."""
+        if words.guard.differences or entry is None:
+            return words
+        return with_others(self._required(entry), words, values, frame)
 
     def _failed(
         self,
@@ -286,6 +289,7 @@ class Compilations:
         text, entry = failed.text, failed.entry and of_same_generation(compile_id, failed.entry)
         read_guard = with_all_sizes(read_failed(failed), self._required(entry) if entry else {}, values)
         words = explain(read_guard.with_actual(value_now(read_guard, values)), frame)
+        words = replace(words, others=tuple(explain(read_failed(each), frame) for each in failed.others or ()))
         # A dict with other keys: the guards of both entries say which keys the function reads.
         if entry is not None and words.subject and words.cause in CHANGED_KEYS:
             sources = [[guard.source for guard in self.guards(each)] for each in (entry, compile_id)]

@@ -109,13 +109,13 @@ def _breaks(run: Run, costs: Costs) -> Iterator[Finding]:
     # it is listed for the function that has the line, with the others as callers whose graphs it breaks.
     broken = _broken_functions(run, by_function)
     for function, breaks in by_function.items():
-        kinds: Dict[str, List[GraphBreak]] = {}
+        kinds: Dict[Tuple[str, str], List[GraphBreak]] = {}
         # One finding for each kind of break: the advice is the same.
         distinct = distinct_breaks(breaks)
         own = [each for each in distinct if each.place is None or broken[each.place, each.reason][0] == function]
         for each in own:
-            kinds.setdefault(each.reason, []).append(each)
-        for kind, alike in kinds.items():
+            kinds.setdefault((each.reason, each.advice), []).append(each)
+        for (kind, _), alike in kinds.items():
             met = [broken[each.place, each.reason] for each in alike if each.place is not None]
             callers = dict.fromkeys(caller for functions_met in met for caller in functions_met[1:])
             names = [_function_name(run, each) for each in (function, *callers)]
@@ -188,10 +188,10 @@ def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedEntryGuard]) ->
 
 
 def _recompiles(run: Run, costs: Costs) -> Iterator[Finding]:
-    by_cause: Dict[Tuple[int, str], List[Recompile]] = {}
+    by_cause: Dict[Tuple[int, str, str], List[Recompile]] = {}
     for each in run.recompiles:
-        by_cause.setdefault((run.root(each.function), each.cause or each.advice), []).append(each)
-    for (function, _), recompiles in by_cause.items():
+        by_cause.setdefault((run.root(each.function), each.cause, each.advice), []).append(each)
+    for (function, *_), recompiles in by_cause.items():
         spent = costs.take(each.compile_id for each in recompiles)
         yield _recompiles_of_a_cause(run, function, recompiles, spent)
 

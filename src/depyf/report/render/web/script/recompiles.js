@@ -114,7 +114,7 @@ function recompileGroup(run, { index, list, spent }, chosen) {
 
 // Recompilations by their cause, most first: one cause has one advice.
 function causesOf(list) {
-  return [...grouped(list.filter((each) => each.advice), (each) => each.cause || each.advice).values()].sort((one, other) => other.length - one.length);
+  return [...grouped(list.filter((each) => each.advice), (each) => JSON.stringify([each.cause, each.advice])).values()].sort((one, other) => other.length - one.length);
 }
 
 // What would avoid the recompilations of each cause.
