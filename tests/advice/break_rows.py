@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
+import rows_of_blocks
 import torch
 from harness import Remedy, Row, expected, fewer, nothing
 
@@ -14,6 +15,7 @@ RULES = {
     **break_advice._FOR_BREAKS,
     "optimizer": breaks_of_wrappers._FOR_OPTIMIZER,
     "no advice": break_advice._NO_ADVICE,
+    **break_advice._FOR_UNRESUMED,
 }
 
 SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
@@ -936,3 +938,5 @@ lib._destroy()
         nothing("neither a branch", settings=SCALARS),
     ),
 ]
+
+ROWS += rows_of_blocks.ROWS

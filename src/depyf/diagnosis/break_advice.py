@@ -11,7 +11,7 @@ from depyf.base.messages import listed
 from depyf.diagnosis.breaks_of_wrappers import advice_for_wrapper
 from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
-from depyf.torch_trace.breaks import reason_in_parts, without_type
+from depyf.torch_trace.breaks import Unresumed, reason_in_parts, without_type
 from depyf.torch_trace.tracebacks import Frame
 
 
@@ -263,9 +263,37 @@ def _function_in(explanation: str) -> str:
     return "" if found is None or found.group(1).startswith(_OF_TORCHS) else found.group(1)
 
 
-def advice_for_break(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame] = ()) -> str:
+def advice_for_break(
+    reason: str,
+    explanation: str,
+    hints: Sequence[str],
+    stack: Sequence[Frame] = (),
+    unresumed: Optional[Unresumed] = None,
+) -> str:
     """Return how to avoid this graph break; torch's own first hint if there is no specific advice. ``stack`` is the
-    user's, and says whether the break is in code that nobody can change."""
+    user's, and says whether the break is in code that nobody can change. ``unresumed`` is where Dynamo can't resume."""
+    advice = _to_avoid(reason, explanation, hints, stack)
+    return advice if unresumed is None else f"{advice.rstrip('.')}. {_FOR_UNRESUMED[unresumed]}"
+
+
+_INTO_A_FUNCTION = "into a function of its own, unless it is one already: what is called from there is compiled"
+_FOR_UNRESUMED: Mapping[Unresumed, str] = {
+    Unresumed.LOOP: "Dynamo can't resume in a loop, so the whole function that has the loop runs as plain Python. If "
+    f"the break has to stay, put the body of the loop {_INTO_A_FUNCTION}.",
+    Unresumed.CONTEXT: "Dynamo can't resume in a with block of this context manager, so the whole function that has "
+    f"the block runs as plain Python. If the break has to stay, put the body of the block {_INTO_A_FUNCTION}.",
+    Unresumed.REST: "Dynamo can't resume at this break (it can't in a try block, for one), so the function runs as "
+    "plain Python from the last place before, at which it can. If the break has to stay, put the block that it is in "
+    f"{_INTO_A_FUNCTION}.",
+    Unresumed.FRAME: "Dynamo can't resume at this break (it can't in a try or except block, for one), so the whole "
+    f"function runs as plain Python. If the break has to stay, put the block that it is in {_INTO_A_FUNCTION}.",
+}
+"""What follows from a break at which Dynamo can't resume, and what helps where the break stays."""
+_NEVER_COMPILED = re.compile(r"generator|[Ss]kip[ _]frame")
+"""Titles of reasons to leave a frame to Python that are no break in it."""
+
+
+def _to_avoid(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame]) -> str:
     # Three sources of advice, from the most specific: the wrapper whose own code breaks, the kind of the break, and
     # torch's hints, without those that ask to report an issue or say that it can't be avoided.
     of_wrapper = advice_for_wrapper(stack)
@@ -321,7 +349,11 @@ def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) ->
         return _FOR_LIMIT if "limit" in cause else _FOR_EITHER_LIMIT  # the text of what is raised names none
     if "error" in cause or "graph break" in cause:
         parts = reason_in_parts(without_type(reason))
-        advice = advice_for_error(reason) or advice_for_break(parts.title, parts.explanation, parts.hints, stack)
+        unresumed = parts.unresumed
+        if unresumed is None and "graph break" in cause and not _NEVER_COMPILED.search(parts.title):
+            unresumed = Unresumed.FRAME
+        of_break = advice_for_break(parts.title, parts.explanation, parts.hints, stack, unresumed)
+        advice = advice_for_error(reason) or of_break
         if advice == _NO_ADVICE and "graph break" not in cause:
             advice = ""
         if "suppressed" in cause and not advice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from dataclasses import field
 from typing import Optional, Tuple
@@ -11,10 +12,27 @@ from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.tracebacks import Frame, frames_of
 
+
+class Unresumed(enum.Enum):
+    """Where Dynamo can't resume after a graph break, so that what follows is not compiled."""
+
+    LOOP = "in a loop"
+    CONTEXT = "in a with block of a context manager that it can't leave and enter again"
+    REST = "anywhere up to the end of the function"
+    FRAME = "anywhere in the function"
+
+
 _PLACE = re.compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
 _REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
 _USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
 _ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
+_UNRESUMED = (
+    (Unresumed.LOOP, re.compile(r"^graph break in loop$", re.MULTILINE)),
+    (Unresumed.CONTEXT, re.compile(r"^Graph break under GenericContextWrappingVariable$", re.MULTILINE)),
+    (Unresumed.REST, re.compile(r"\AEncountered graph break that we cannot resume from\b")),
+    (Unresumed.FRAME, re.compile(r"\AFailed to handle graph break gracefully\b")),
+)
+"""What torch says it could not do about a break, the most specific first."""
 _EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _TYPE = re.compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
@@ -30,12 +48,13 @@ _OLD_TITLES = (
 @dataclass(frozen=True)
 class Reason:
     """torch's text of a graph break, or of an error, in its parts: the line with the kind, torch's explanation, its
-    hints, and the address of its page."""
+    hints, and the address of its page. ``unresumed`` is None where Dynamo resumes, or where torch does not say it."""
 
     title: str
     explanation: str
     hints: Tuple[str, ...]
     url: str
+    unresumed: Optional[Unresumed] = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +74,7 @@ class BreakReport:
     url: str
     stack: Tuple[Frame, ...]
     text: str = field(repr=False)
+    unresumed: Optional[Unresumed] = None
 
 
 def break_report(event: Event) -> BreakReport:
@@ -74,6 +94,7 @@ def break_report(event: Event) -> BreakReport:
         url=parts.url,
         stack=tuple(frames_of(stack.group(1))) if stack else (),
         text=text,
+        unresumed=parts.unresumed,
     )
 
 
@@ -88,6 +109,7 @@ def reason_in_parts(reason: str) -> Reason:
         explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "" if title == line else line)),
         hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
         url=url.group(1) if url else "",
+        unresumed=next((each for each, pattern in _UNRESUMED if pattern.search(reason)), None),
     )
 
 

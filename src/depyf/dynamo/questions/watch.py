@@ -205,7 +205,7 @@ def _graph_break(event: Event) -> WatchEvent:
     place = None if report.filename is None or report.line is None else (report.filename, report.line)
     stack = tuple(in_users_lines(report.stack))
     place = innermost_line(stack) or place
-    advice = advice_for_break(report.title, report.explanation, report.hints, report.stack)
+    advice = advice_for_break(report.title, report.explanation, report.hints, report.stack, report.unresumed)
     frame = innermost_frame(stack)  # not a function of PyTorch's that Dynamo traces for a function of C
     function = "" if frame is None else frame[2]
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)

@@ -196,7 +196,7 @@ class Compilations:
             hints=report.hints,
             url=report.url,
             stack=self._sources.places(report.stack),
-            advice=advice_for_break(report.title, report.explanation, report.hints, report.stack),
+            advice=advice_for_break(report.title, report.explanation, report.hints, report.stack, report.unresumed),
         )
 
     def error_stack(self, compile_id: str) -> Tuple[Frame, ...]:

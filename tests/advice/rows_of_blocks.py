@@ -1,0 +1,82 @@
+"""Rows for graph breaks in loops and blocks at which Dynamo can't resume, and for two kinds of breaks in one function."""
+
+from __future__ import annotations
+
+from harness import Row, fewer
+
+from depyf.diagnosis.break_advice import BreakCause
+from depyf.torch_trace.breaks import Unresumed
+
+BREAK = "        torch._dynamo.graph_break()\n"
+BODY = f"        x = x + 1\n        if not torch.compiler.is_compiling():\n            plain()\n{BREAK}"
+MANAGER = "import contextlib\n\n@contextlib.contextmanager\ndef timed():\n    yield\n\n"
+EXCEPT = "    except ValueError:\n        x = x * 2\n"
+
+
+def _in_block(
+    name: str, rule: Unresumed, opening: str, words: str, plain: int, top: str = "", start: str = "", end: str = ""
+) -> Row:
+    """Return a row of a break in a block that ``opening`` begins, after the lines ``start``. The second remedy puts the
+    body of the block into a function."""
+    block = f"{start}    {opening}:\n"
+    program = f"{top}def f(x):\n{block}{BODY}{end}    return x\n\nc = compile(f)\ncall(c, torch.ones(3))\n"
+    as_function = (
+        f"def f(x):\n{block}{BODY}{end}",
+        f"def body(x):\n    if True:\n{BODY}    return x\n\ndef f(x):\n{block}        x = body(x)\n{end}",
+    )
+    return Row(
+        name,
+        (BreakCause.ASKED_FOR, rule),
+        program,
+        {"plain": plain},
+        (fewer("Remove it if it is yours", (BREAK, ""), plain=0), fewer(words, as_function, plain=0)),
+    )
+
+
+ROWS = [
+    _in_block(
+        "a break in the body of a loop", Unresumed.LOOP, "for i in range(3)", "put the body of the loop into", plain=3
+    ),
+    _in_block(
+        "a break in a with block of a generator's context manager",
+        Unresumed.CONTEXT,
+        "with timed()",
+        "put the body of the block into",
+        plain=1,
+        top=MANAGER,
+    ),
+    _in_block(
+        "a break in a try block",
+        Unresumed.FRAME,
+        "try",
+        "put the block that it is in into",
+        plain=1,
+        end=EXCEPT,
+    ),
+    _in_block(
+        "a break in a try block after other operations",
+        Unresumed.REST,
+        "try",
+        "put the block that it is in into",
+        plain=1,
+        start="    x = x.sin()\n    x = x.cos()\n",
+        end=EXCEPT,
+    ),
+    Row(
+        "the time and a random number",
+        (BreakCause.CLOCK, BreakCause.RANDOM),
+        "import random\nimport time\n\ndef f(x):\n    t = time.perf_counter()\n    x = x * 2\n"
+        "    if random.random() > 2:\n        x = x + t\n    return x\n\nc = compile(f)\ncall(c, torch.ones(3))\n",
+        {"breaks": 2},
+        (
+            fewer(
+                "Read the time outside of the compiled function",
+                ("def f(x):\n    t = time.perf_counter()\n", "def f(x, t, r):\n"),
+                ("    if random.random() > 2:\n        x = x + t\n    return x\n", "    return x + t * (r > 2)\n"),
+                ("torch.ones(3))", "torch.ones(3), torch.tensor(time.perf_counter()), torch.tensor(random.random()))"),
+                breaks=0,
+            ),
+        ),
+        says=("Attempted to call function marked as skipped: Random.random. A random number of Python's random",),
+    ),
+]
