@@ -1,4 +1,4 @@
-"""Rows for graph breaks in loops and blocks at which Dynamo can't resume, and for two kinds of breaks in one function."""
+"""Rows for graph breaks in loops and blocks at which Dynamo can't resume, and for two breaks of one title."""
 
 from __future__ import annotations
 

@@ -70,9 +70,10 @@ class StageResult:
 class StaleRead:
     """A value that the call reads, and that no guard of the entry checks.
 
-    ``name`` is how ``function`` writes it, in the ``code`` at ``place``. ``proof`` is the change of this one value that
-    makes eager mode compute what the entry computes; without one, the value may be the reason. ``dropped``: a guard on
-    it was dropped (``guard_filter_fn``). ``advice`` is what makes Dynamo guard it, empty where nothing is known to.
+    ``name`` is how ``function`` writes it, in the ``code`` at ``place``. ``proof`` is the change of this one value, or
+    of this one and another, that makes eager mode compute what the entry computes; without one, the value may be the
+    reason. ``alone`` is whether no other change was found that does so. ``dropped``: a guard on it was dropped
+    (``guard_filter_fn``). ``advice`` is what makes Dynamo guard it, empty where nothing is known to.
     """
 
     name: str
@@ -82,6 +83,7 @@ class StaleRead:
     proof: str = ""
     dropped: bool = False
     advice: str = ""
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -231,7 +233,7 @@ def _entry_lines(entry: EntryRun) -> Iterator[str]:
         guard = (
             f"the guard of {entry.name} on it was dropped" if read.dropped else f"no guard of {entry.name} covers it"
         )
-        explains = f"; it explains the difference: {read.proof}" if read.proof else "; it may be what has changed"
+        explains = f"; {_EXPLAINS[read.alone]}: {read.proof}" if read.proof else "; it may be what has changed"
         yield f"  {read.name}, read by {read.function}: {guard}{explains}"
         if read.place is not None:
             yield f"    {read.place[0]}:{read.place[1]}: {read.code}".rstrip(": ")
@@ -243,6 +245,7 @@ def _entry_lines(entry: EntryRun) -> Iterator[str]:
         yield from (f"      {line}" for line in _errors(value))
 
 
+_EXPLAINS = ("it may be what has changed, as other values may", "it explains the difference")
 _SHOWN = 5
 """So many wrong values of a run are shown."""
 

@@ -139,6 +139,22 @@ def parts_read(expression: str) -> Tuple[str, ...]:
     return tuple(reversed([unparse(each) for each in parts if _reads_values(each)]))
 
 
+def holder_of(source: str) -> Tuple[str, object]:
+    """Return the source of the object that holds a value, and the attribute, key or index there: ``L['d']`` and ``k``
+    of ``L['d']['k']``. Both are empty for other sources."""
+    try:
+        tree = parse(source, mode="eval").body
+        if isinstance(tree, ast.Subscript):
+            holder, name = unparse(tree.value), ast.literal_eval(tree.slice)
+        elif isinstance(tree, ast.Attribute):
+            holder, name = unparse(tree.value), tree.attr
+        else:
+            return "", ""
+    except synchronous(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return "", ""
+    return holder[: -len(".__dict__")] if holder.endswith(".__dict__") else holder, name
+
+
 def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in walk(tree))
 

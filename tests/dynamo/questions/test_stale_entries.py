@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import types
 from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 import pytest
@@ -311,6 +312,27 @@ def dropped_attribute() -> Case:
     return Case(model, (X,), lambda: setattr(model, "factor", 9.0), "self.factor", "self.factor = 2.0", options=options)
 
 
+def dropped_item() -> Case:
+    settings = {"k": 2, "other": 7}
+
+    def function(x: Any) -> Any:
+        return x * settings["k"]
+
+    return Case(function, (X,), lambda: settings.update(k=3), "settings['k']", "= 2", options=dropping("settings"))
+
+
+def dropped_in_helper() -> Case:
+    settings = {"gain": 2}
+
+    def helper(x: Any) -> Any:
+        return x * settings["gain"]
+
+    def function(x: Any) -> Any:
+        return helper(x)
+
+    return Case(function, (X,), lambda: settings.update(gain=3), "settings['gain']", "= 2", options=dropping("helper"))
+
+
 STALE = (
     sentinel_of_global,
     sentinel_of_argument,
@@ -335,7 +357,12 @@ STALE = (
     dropped_number,
     dropped_flag,
     dropped_attribute,
+    dropped_item,
+    dropped_in_helper,
 )
+
+
+DROPPED = (dropped_number, dropped_flag, dropped_attribute, dropped_item, dropped_in_helper)
 
 
 def values_of(given: Any) -> Any:
@@ -368,7 +395,7 @@ def test_a_stale_entry_is_told_and_what_changed_is_named(program: Callable[[], C
         assert [read.name for read in entry.reads] == [case.named]
         assert case.proof in entry.reads[0].proof
         assert bool(case.proof) == bool(entry.reads[0].proof)
-        assert entry.reads[0].dropped == (program in (dropped_number, dropped_flag))
+        assert entry.reads[0].dropped == (program in DROPPED)
         assert "0/0" in str(answer)
         assert ("may be what has changed" in str(answer)) == (not case.proof)
         assert ("skip_nnmodule_hook_guards = False" in str(answer)) == (program is hook_added_later)
@@ -386,6 +413,47 @@ def test_hooks_that_are_guarded_as_advised_make_no_stale_entry() -> None:
         compiled(*case.before)
         case.change()
         assert torch.equal(case.function(*case.after), compiled(*case.after))
+
+
+def asked_about(settings: Any, change: Callable[[], Any]) -> Any:
+    """Compare after a change of settings whose guards are all dropped."""
+
+    def function(x: Any) -> Any:
+        return x * settings.scale + settings.bias + 0 * settings.unused + len(settings.names)
+
+    compiled = torch.compile(function, backend="eager", options={"guard_filter_fn": lambda each: [False] * len(each)})
+    compiled(X)
+    change()
+    entry = depyf.compare(compiled, X).entry
+    assert entry is not None
+    return entry
+
+
+def test_two_values_that_changed_at_once_are_named_and_no_other() -> None:
+    settings = types.SimpleNamespace(scale=2, bias=1, unused=3, names=["a", "b"])
+    entry = asked_about(settings, lambda: vars(settings).update(scale=5, bias=4))
+    assert sorted((read.name, read.alone) for read in entry.reads) == [
+        ("settings.bias", True),
+        ("settings.scale", True),
+    ]
+    assert "with settings.bias = 1 and settings.scale = 2, " in entry.reads[0].proof
+
+
+def test_values_that_explain_a_difference_by_chance_are_named_as_possible_reasons_with_the_one_that_changed() -> None:
+    settings = types.SimpleNamespace(scale=2, bias=3, unused=3, names=["a", "b"])
+    entry = asked_about(settings, lambda: settings.names.append("c"))
+    assert sorted((read.name, read.alone) for read in entry.reads) == [
+        ("settings.bias", False),
+        ("settings.names", False),
+    ]
+
+
+def test_values_without_effect_are_not_named() -> None:
+    settings = types.SimpleNamespace(scale=2, bias=1.5, unused=3, names=["a", "b"])
+    entry = asked_about(settings, lambda: vars(settings).update(scale=5, bias=4.25, names=[]))
+    assert {"settings.scale", "settings.bias"} <= {read.name for read in entry.reads}
+    assert "settings.unused" not in {read.name for read in entry.reads}
+    assert not any(read.proof for read in entry.reads)
 
 
 def exchanged_submodule() -> Case:

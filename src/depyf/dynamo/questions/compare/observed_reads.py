@@ -39,7 +39,7 @@ class Read:
     """A value that was read: ``text`` as the code writes it, in ``function`` at ``place``.
 
     ``owner`` holds it: an object, a container, the globals of a frame; None for arguments and variables of the function
-    that is compiled (``own``). ``name`` is the name, attribute, key or index.
+    that is compiled. ``name`` is the name, attribute, key or index. ``own`` is whether that function reads it.
     """
 
     kind: str
@@ -139,7 +139,7 @@ class ReadObserver:
             owner, value = value, attribute(value, name) if kind == ATTRIBUTE else item(value, name)
             if value is ABSENT:
                 return
-            self._add(Read(kind, "".join(parts[: number + 2]), owner, name, value, function, place))
+            self._add(Read(kind, "".join(parts[: number + 2]), owner, name, value, function, place, own))
 
     def _add(self, read: Read) -> None:
         key = (id(read.owner), read.name if read.kind != ITEM else repr(read.name), read.kind)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import gc
 import inspect
+import itertools
 from types import CodeType, FunctionType, ModuleType
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, cast
+from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, cast
 
 from depyf.answers.compared import StaleRead
 from depyf.base.asynchronous import synchronous
-from depyf.diagnosis.guard_sources import as_written
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard_sources import as_written, holder_of
 from depyf.dynamo.entries.callables import module_classes, plain_function
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.hooks import compiled_callables, private_names, torch_settings
@@ -41,6 +43,8 @@ _MOST_PEERS = 4
 """So many other objects are tried for one value."""
 
 _MOST_NAMED = 4
+_OF_VALUES = 3
+"""The rank of another number, text or flag: a constant of the entry, which may be there for another reason."""
 _MOST_OBJECTS = 500
 _ATOMS = (bool, int, float, str)
 
@@ -103,37 +107,105 @@ class StaleSearch:
         self._run(observed)
         # With other numbers, too: for one tensor, ``x + 1`` and ``x * 2`` may be the same by chance.
         runs = [(numbers, self._of_entry(numbers).values) for numbers in (unchanged, _other_numbers)]
-        found = sorted(self._alternatives(observer.reads), key=lambda each: each.rank)
-        for each in found[:_MOST_RUNS]:
-            if all(self._explains(each, numbers, wanted, same) for numbers, wanted in runs):
-                proof = f"{each.words}, {self._hit.target.name} computes what {self._hit.shown.name} computes"
-                return (self._named(each.read, proof),)
-        return tuple(self._named(each, "") for each in self._unchecked(observer.reads)[:_MOST_NAMED])
+        found = sorted(self._alternatives(observer.reads), key=lambda each: each.rank)[:_MOST_RUNS]
+        pairs = [
+            (one, other)
+            for one, other in itertools.combinations([each for each in found if each.rank == _OF_VALUES], 2)
+            if one.read is not other.read
+        ]
+        # One change, then two at once. By chance, several changes of numbers may give the same results: all are named,
+        # each with what it would explain.
+        for changes in ([(each,) for each in found], pairs[:_MOST_RUNS]):
+            explaining: List[Tuple[_Alternative, ...]] = []
+            for each in changes:
+                if explaining and (explaining[0][0].rank < _OF_VALUES or len(explaining) == _MOST_NAMED):
+                    break
+                known = [[one.read for one in one_set] for one_set in explaining]
+                if [one.read for one in each] not in known and self._explain(each, runs, same):
+                    explaining.append(each)
+            if explaining:
+                return self._with_proofs(explaining)
+        suspects = self._unchecked(observer.reads)
+        changed = [each for each in suspects if self._has_effect(each, found, same)]
+        return tuple(self._named(each, "") for each in changed[:_MOST_NAMED])
 
-    def _explains(
+    def _with_proofs(self, explaining: List[Tuple[_Alternative, ...]]) -> Tuple[StaleRead, ...]:
+        """Return the values of changes that each explain the difference."""
+        computes = f"{self._hit.target.name} computes what {self._hit.shown.name} computes"
+        named = []
+        for changes in explaining:
+            words = " and ".join(
+                each.words if at == 0 else each.words[len("with ") :] for at, each in enumerate(changes)
+            )
+            for each in changes:
+                found = self._named(each.read, f"{words}, {computes}")
+                named.append(replace(found, alone=len(explaining) == 1))
+        return tuple(named)
+
+    def _explain(
         self,
-        change: _Alternative,
-        numbers: Change,
-        wanted: Mapping[str, object],
+        changes: Sequence[_Alternative],
+        runs: Sequence[Tuple[Change, Mapping[str, object]]],
         same: Callable[[Mapping[str, object], Mapping[str, object]], bool],
     ) -> bool:
-        """Return whether eager mode computes what the entry does, after one change and with these numbers."""
+        """Return whether eager mode computes what the entry does, after these changes and with each set of numbers."""
 
-        @contextlib.contextmanager
-        def both(call: PrivateCopy) -> Iterator[None]:
-            with numbers(call), self._changing(change)(call):
-                yield
+        def computed(numbers: Change) -> Mapping[str, object]:
+            @contextlib.contextmanager
+            def all_of_them(call: PrivateCopy) -> Iterator[None]:
+                with contextlib.ExitStack() as stack:
+                    for change in (numbers, *map(self._changing, changes)):
+                        stack.enter_context(change(call))
+                    yield
+
+            return self._run(all_of_them)
 
         try:
-            return same(self._run(both), wanted)
+            return all(same(computed(numbers), wanted) for numbers, wanted in runs)
         except synchronous():  # the changed call may raise anything: then it is not what was compiled
             return False
 
+    def _has_effect(
+        self,
+        read: Read,
+        tried: Sequence[_Alternative],
+        same: Callable[[Mapping[str, object], Mapping[str, object]], bool],
+    ) -> bool:
+        """Return whether another value changes what eager mode computes, with other numbers; True if none is known."""
+        known = [each for each in tried if each.read is read]
+        if not known and type(read.value) in (int, float):
+            known = [_Alternative(read, "", cast(float, read.value) + 1, _OF_VALUES)]
+        if not known:
+            return True
+        unchanged_result = self._run(_other_numbers)
+        return not all(self._explain((each,), [(_other_numbers, unchanged_result)], same) for each in known)
+
     def _named(self, read: Read, proof: str) -> StaleRead:
-        dropped = bool(read.own and self._filters_guards() and read.text in {as_written(each) for each in self._fresh})
+        dropped = self._filters_guards() and self._is_guarded_anew(read)
         of_hooks = read.name in HOOKS and torch_settings.dynamo_setting(_HOOKS_UNGUARDED)
         place, advice = read.place if read.place[1] else None, _FOR_HOOKS if of_hooks else ""
         return StaleRead(read.text, read.function, place, read.line, proof, dropped, advice)
+
+    def _is_guarded_anew(self, read: Read) -> bool:
+        """Return whether a new compilation, whose guards nothing drops, guards this value: by its name in the function
+        that is compiled, or as an attribute or an item of the same object."""
+        if read.own and read.text in {as_written(each) for each in self._fresh}:
+            return True
+        owner = self._originals.get(id(read.owner), id(read.owner))
+        return (owner, read.name) in self._guarded_items()
+
+    def _guarded_items(self) -> Set[Tuple[int, object]]:
+        """Return what a new compilation guards as objects, by their ids, with the attribute, key or index."""
+        function = plain_function(self._hit.target.frame)
+        names = {"L": self._values, "G": function.__globals__}
+        found: Set[Tuple[int, object]] = set()
+        for source in self._fresh:
+            holder, name = holder_of(source)
+            try:
+                found.add((id(eval(compile(holder, "<guard>", "eval"), dict(names))), name))
+            except synchronous():  # a source with PyTorch's helpers
+                continue
+        return found
 
     def _filters_guards(self) -> bool:
         callback = getattr(self._hit.target.entered, "callback", None)
@@ -148,10 +220,15 @@ class StaleSearch:
                 yield from _replaced_functions(read)
             elif isinstance(value, _ATOMS) or value is None:
                 if isinstance(value, bool):
-                    yield _Alternative(read, f"with {read.text} = {not value}", not value, 3)
+                    yield _Alternative(read, f"with {read.text} = {not value}", not value, _OF_VALUES)
                 for each in constants if not isinstance(value, bool) else ():
                     if type(each) is type(value) and each != value:
-                        yield _Alternative(read, f"with {read.text} = {each!r}", each, 3)
+                        yield _Alternative(read, f"with {read.text} = {each!r}", each, _OF_VALUES)
+            elif type(value) is list and value and all(isinstance(each, _ATOMS) for each in value):
+                yield from (
+                    _Alternative(read, f"with {read.text} of {len(each)} items", each, _OF_VALUES)
+                    for each in (value[:-1], [*value, value[-1]])
+                )
             elif not isinstance(value, (ModuleType, type)):
                 yield from _peers(read, reads)
 
