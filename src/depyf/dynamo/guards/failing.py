@@ -45,10 +45,12 @@ _MODES = ("function_mode_stack", "CURRENT_DEVICE")
 
 @dataclass(frozen=True)
 class Failing:
-    """Guards that fail on their own, PyTorch's first failure first; and guards that fail because one of these does."""
+    """Guards that fail on their own, PyTorch's first failure first; and guards that fail because one of these does.
+    ``of`` is how many guards the entry has."""
 
     causes: Tuple[GuardFailure, ...]
     follow: Tuple[GuardFailure, ...] = ()
+    of: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,12 @@ def _is_of_sizes(line: GuardLine) -> bool:
     return line.source == EPILOGUE or (line.kind == TEXT and line.guard.kind is GuardKind.RELATION)
 
 
-def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str) -> Failing:
+def failing_guards(
+    manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str, *, most: Optional[int] = None
+) -> Failing:
     """Return all guards of an entry that fail for these local variables, as causes and what follows from them.
-    ``first`` is PyTorch's message about the first one, ``file`` the function's file.
+    ``first`` is PyTorch's message about the first one, ``file`` the function's file. Not more than ``most`` are looked
+    at, in PyTorch's order.
     """
     guards = EntryGuards.of(manager, "guard")
     scope: Mapping[str, object] = guards.live.global_scope() or {}
@@ -91,7 +96,7 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
         lines = [line for line in lines if not _fails_for_another(line, guards, values)]
     except NotLiveError:
         lines = []
-    found = [_found(line, guards, manager, values, scope) for line in lines]
+    found = [_found(line, guards, manager, values, scope) for line in lines[:most]]
     failing = _causes(_named_first(found, first, values, scope))
     # PyTorch refuses the entry, and no guard in Python form agrees: its message is all that is known.
     if not failing.causes:
@@ -102,7 +107,7 @@ def failing_guards(manager: Guards, values: Mapping[str, object], first: Sequenc
     # Hundreds of guards may come from one line: each location is completed once.
     short = {each.location for each in (*failing.causes, *failing.follow)}
     whole = {location: with_whole_path(location, file) for location in short}
-    return Failing(_located(failing.causes, whole), _located(failing.follow, whole))
+    return Failing(_located(failing.causes, whole), _located(failing.follow, whole), len(guards.lines))
 
 
 _UNKNOWN = GuardFailure("", "", "", GuardExplanation("", "its guards fail, and PyTorch does not report which"))
@@ -222,12 +227,13 @@ def _causes(found: Sequence[_Found]) -> Failing:
 
 def _with_properties(causes: Sequence[_Found]) -> Iterator[GuardFailure]:
     """Yield the causes, each with the further properties of its tensor that differ, unless a mode explains these."""
-    of_modes = {each.guard.explanation.advice for each in causes if not each.guard.explanation.subject}
+    of_modes = [each.guard.explanation.advice for each in causes if not each.guard.explanation.subject]
     for each in causes:
         yield each.guard
         own = each.guard.explanation.guard.kind
         for further in each.more if not each.missing else ():
-            if further.explanation.guard.kind is not own and further.explanation.advice not in of_modes:
+            follows = any(_is_part(further.explanation.advice, advice) for advice in of_modes)
+            if further.explanation.guard.kind is not own and not follows:
                 yield further
 
 
@@ -268,7 +274,12 @@ def _follows(each: _Found, cause: _Found) -> bool:
         return True
     # A mode of PyTorch's, which every tensor shows as well: under autocast each has one more dispatch key.
     is_mode = not other.subject and other.advice
-    return bool(is_mode and explanation.subject and explanation.advice == other.advice)
+    return bool(is_mode and explanation.subject and _is_part(explanation.advice, other.advice))
+
+
+def _is_part(advice: str, whole: str) -> bool:
+    """Return whether the advice for a value is among that for modes, of which several may have changed."""
+    return bool(advice) and {*advice.split("; ")} <= {*whole.split("; ")}
 
 
 def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object]) -> str:
