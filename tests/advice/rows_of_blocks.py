@@ -63,6 +63,25 @@ ROWS = [
         end=EXCEPT,
     ),
     Row(
+        "an f-string of an int that has become dynamic",
+        (BreakCause.TEXT,),
+        "table = {f'k{i}': torch.ones(1) * i for i in range(9)}\n\n"
+        "def f(x, n):\n    if not torch.compiler.is_compiling():\n        plain()\n    return x * table[f'k{n}']\n\n"
+        "c = compile(f)\nfor n in (4, 5, 6):\n    call(c, torch.ones(3), n)\n",
+        {"plain": 2, "graphs": 1},
+        (
+            fewer(
+                "pass what it selects",
+                ("def f(x, n)", "def f(x, w)"),
+                ("table[f'k{n}']", "w"),
+                ("torch.ones(3), n)", "torch.ones(3), table[f'k{n}'])"),
+                plain=0,
+            ),
+            fewer("write int() around the number", ("k{n}", "k{int(n)}"), plain=0),
+        ),
+        own_why="the break is known when it is compiled with a dynamic number",
+    ),
+    Row(
         "the time and a random number",
         (BreakCause.CLOCK, BreakCause.RANDOM),
         "import random\nimport time\n\ndef f(x):\n    t = time.perf_counter()\n    x = x * 2\n"

@@ -43,6 +43,7 @@ class BreakCause(enum.Enum):
     BUILTIN = "a builtin that Dynamo does not trace"
     PARAMETER = "a parameter is made"
     RNN = "a recurrent network"
+    TEXT = "a text that is made of a dynamic number"
 
 
 _TITLES: Sequence[Tuple[BreakCause, str]] = [
@@ -74,6 +75,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.PARAMETER, r"^Attempted to use `torch\.nn\.Parameter\(\)` constructor"),
     (BreakCause.RNN, r"^Attempted to wrap RNN"),
     (BreakCause.RAISES, r"^Observed exception"),
+    (BreakCause.TEXT, r"^BUILD_STRING type error"),
 ]
 """The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
@@ -171,6 +173,9 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     "function, and pass the result.",
     BreakCause.PARAMETER: "Make the parameter before the call of the compiled function, or set "
     "torch._dynamo.config.graph_break_on_nn_param_ctor = False.",
+    BreakCause.TEXT: "A text (an f-string) is made of a number that Dynamo has made dynamic. Make the text before the "
+    "call of the compiled function and pass what it selects; or write int() around the number, so that each value "
+    "needs a compilation of its own.",
     BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. To trace them, set "
     "torch._dynamo.config.allow_rnn = True.",
 }

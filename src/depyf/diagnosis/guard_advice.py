@@ -120,7 +120,7 @@ _ONCE = "set it once, before the first call"
 _SAME_STATE = "each such state needs a compilation of its own; set it once, around all calls"
 
 _DYNAMIC = "compile with dynamic=True"
-_NEEDED = "neither helps where the code needs a Python number (a loop over range, an index)"
+_NEEDED = "neither helps where the code needs a Python number (a loop over range, an index, an f-string)"
 _OFF = "as dynamic shapes are off here (dynamic=False, or torch._dynamo.config.automatic_dynamic_shapes = False)"
 _AS_TENSOR = "pass it as a tensor"
 _ADVICE: Mapping[GuardCause, str] = {
@@ -136,8 +136,8 @@ _ADVICE: Mapping[GuardCause, str] = {
     "loop over range, int())",
     GuardCause.CONSTANT_SIZE: "it was compiled for several of these sizes, one each: dynamic shapes are off "
     "(dynamic=False, torch._dynamo.config.automatic_dynamic_shapes = False), or the code makes a constant of the size "
-    "(a loop over range, a key, int()); then each size needs a compilation of its own, and mark_dynamic would raise an "
-    "error: pad to a few sizes",
+    "(a loop over range, a key, an f-string, int()); then each size needs a compilation of its own, and mark_dynamic "
+    "would raise an error: pad to a few sizes",
     GuardCause.STATIC_SIZE: f"{_DYNAMIC}, {_OFF}, so each size needs a compilation of its own (dynamic=True changes "
     "nothing where the code makes a constant of the size, as a loop over range and int() do); or pad to a few sizes",
     GuardCause.SIZES: "the code branches on, or is specialized to, a size: each side needs a compilation of its own, "
