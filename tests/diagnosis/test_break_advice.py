@@ -253,6 +253,7 @@ TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
     BreakCause.COMPARED: ["Data dependent operator"],
     BreakCause.PARAMETER: ["Attempted to use `torch.nn.Parameter()` constructor with Dynamo"],
     BreakCause.RNN: ["Attempted to wrap RNN, GRU, or LSTM"],
+    BreakCause.TEXT: ["BUILD_STRING type error"],
 }
 
 

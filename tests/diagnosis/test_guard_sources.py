@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from depyf.diagnosis.guard_sources import as_written, module_path
+from depyf.diagnosis.guard_sources import as_written, holder_of, module_path
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,10 @@ def test_the_path_of_a_module_is_the_same_whatever_pytorch_wrote_it(source: str,
 )
 def test_names_that_dynamo_makes_up_are_not_shown(source: str, written: str) -> None:
     assert as_written(source) == written
+
+
+def test_a_source_is_an_attribute_or_an_item_of_a_holder() -> None:
+    assert holder_of("L['d']['k']") == ("L['d']", "k")
+    assert holder_of("L['self'].inner.__dict__['factor']") == ("L['self'].inner", "factor")
+    assert holder_of("L['xs'][0].y") == ("L['xs'][0]", "y")
+    assert holder_of("len(L['xs'])") == holder_of("not Python") == ("", "")

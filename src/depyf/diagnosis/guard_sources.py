@@ -145,7 +145,9 @@ def holder_of(source: str) -> Tuple[str, object]:
     try:
         tree = parse(source, mode="eval").body
         if isinstance(tree, ast.Subscript):
-            holder, name = unparse(tree.value), ast.literal_eval(tree.slice)
+            index: ast.AST = tree.slice
+            index = getattr(index, "value", index) if type(index).__name__ == "Index" else index  # up to 3.8
+            holder, name = unparse(tree.value), ast.literal_eval(unparse(index))
         elif isinstance(tree, ast.Attribute):
             holder, name = unparse(tree.value), tree.attr
         else:

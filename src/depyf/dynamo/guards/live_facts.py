@@ -79,7 +79,7 @@ def _with_class(guard: Guard, value: object) -> Guard:
     """Return a guard on a constant as one on its class where only that differs: of True, 1.0 and an enum's member that
     is 1."""
     constant = ast.literal_eval(guard.expected or "")
-    if type(constant) is type(value) or constant is None or value is None or constant != value:
+    if type(constant) is type(value) or not isinstance(value, (int, float, str)) or constant != value:
         return guard
     names = (type(each).__qualname__ for each in (constant, value))
     return replace(guard, kind=GuardKind.CLASS, expected=next(names), actual=next(names))
