@@ -10,13 +10,16 @@ Each part runs in a separate process, with depyf and without:
 - ``threads``: 4 threads that compile 20 functions each, every thread with its own session, at the same time
 
 A curve is the cost of each tenth of the work, in CPU milliseconds a function (or session), divided by that of the first
-tenth; flat is 1.0. Resident memory is in MiB. The cost of leaving is divided by the number of functions.
+tenth; flat is 1.0. Resident memory is in MiB. The cost of leaving is divided by the number of functions. Objects are
+those that the garbage collector tracks, as how many more there are than after the first tenth, for each function (or
+session) since; pages are the sizes of ``index.html``, ``index.md`` and ``manifest.json`` in KiB, of ``one_directory``.
 """
 
 from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import json
 import os
 import pstats
@@ -56,20 +59,38 @@ def resident() -> float:
         return -1.0
 
 
-class Curve:
-    """CPU seconds, memory and descriptors, recorded after each unit of work."""
+def page_sizes(directory: str) -> List[int]:
+    """Return the KiB of the files that summarize a dump; 0 for one that is not there."""
+    paths = [os.path.join(directory, name) for name in ("index.html", "index.md", "manifest.json")]
+    return [os.path.getsize(path) // 1024 if os.path.exists(path) else 0 for path in paths]
 
-    def __init__(self) -> None:
+
+class Curve:
+    """CPU seconds, memory and descriptors, recorded after each unit of work; objects and pages, after each tenth."""
+
+    def __init__(self, count: int, directory: str) -> None:
         self.seconds: List[float] = []
         self.memory = [resident()]
         self.descriptors = [descriptors()]
+        self.objects: List[int] = []
+        self.pages: List[List[int]] = []
+        self._tenth = max(1, count // 10)
+        self._directory = directory
         self._last = time.process_time()
 
     def note(self) -> None:
         self.seconds.append(time.process_time() - self._last)
         self.memory.append(resident())
         self.descriptors.append(descriptors())
+        if not len(self.seconds) % self._tenth:
+            gc.collect()
+            self.objects.append(len(gc.get_objects()))
+            self.pages.append(page_sizes(self._directory))
         self._last = time.process_time()
+
+    def objects_each(self) -> List[float]:
+        """Return how many objects each unit left since the first tenth."""
+        return [(each - self.objects[0]) / (at * self._tenth) for at, each in enumerate(self.objects) if at]
 
     def tenths(self) -> List[float]:
         """Return the mean CPU milliseconds of each tenth of the units."""
@@ -96,7 +117,8 @@ def measured(part: str, count: int, with_depyf: bool) -> Dict[str, Any]:
 
         with session("warm") if with_depyf else tempfile.TemporaryDirectory():
             compiled(10**6)  # imports
-        curve, leaving = Curve(), 0.0
+        units = count * THREADS if part == "threads" else count
+        curve, leaving = Curve(units, os.path.join(root, "one")), 0.0
         if part in ("directories", "one_directory"):
             for number in range(count):
                 if with_depyf:
@@ -125,6 +147,8 @@ def measured(part: str, count: int, with_depyf: bool) -> Dict[str, Any]:
             "leaving": leaving * 1000,
             "memory": curve.memory[:: max(1, len(curve.memory) // 10)],
             "descriptors": curve.descriptors[:: max(1, len(curve.descriptors) // 10)],
+            "objects": curve.objects_each(),
+            "pages": curve.pages,
         }
 
 
@@ -175,7 +199,12 @@ def show(part: str, count: int, with_depyf: bool, found: Dict[str, Any]) -> None
     if found["leaving"]:
         print(f"    leaving: {found['leaving']:.2f} ms a function")
     print("    resident MiB              ", " ".join(f"{each:5.0f}" for each in memory))
-    print("    descriptors               ", " ".join(f"{each:5}" for each in found["descriptors"]), flush=True)
+    print("    descriptors               ", " ".join(f"{each:5}" for each in found["descriptors"]))
+    print("    objects of each since 1st ", " ".join(f"{each:5.1f}" for each in found["objects"]))
+    for name, sizes in zip(("index.html", "index.md", "manifest.json"), zip(*found["pages"])):
+        if any(sizes):
+            print(f"    {name + ' KiB':26}", " ".join(f"{each:5}" for each in sizes))
+    sys.stdout.flush()
 
 
 def main() -> None:

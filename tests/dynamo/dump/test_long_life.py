@@ -77,6 +77,16 @@ def test_a_session_without_records_does_not_count(tmp_path: Path) -> None:
     assert list(shown(load([str(tmp_path)])[0].run)) == ["f0", "f1", "f2"]
 
 
+@pytest.mark.usefixtures("few_sessions")
+def test_tables_of_dropped_sessions_are_dropped_though_their_entries_live(tmp_path: Path) -> None:
+    alive = [function_number(number) for number in range(6)]
+    for function in alive:
+        with depyf.prepare_debug(tmp_path):
+            torch.compile(function, backend="eager")(torch.ones(3))
+    tables = [live_values.live_table(str(tmp_path / f"full_code_for_f{number}_0.py")) for number in range(6)]
+    assert [table.is_alive() for table in tables] == [False] * 3 + [True] * 3
+
+
 def test_tables_of_dead_entries_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     def alive() -> None:
         pass

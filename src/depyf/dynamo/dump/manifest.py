@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import warn
@@ -23,6 +23,7 @@ from depyf.dynamo.capture.passes import cached_passes_text
 from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
 from depyf.dynamo.capture.records import (
     CompiledFunction,
+    FullCodeFile,
     GraphFile,
     Incomplete,
     KernelFile,
@@ -40,6 +41,7 @@ from depyf.dynamo.dump.facts import (
     transformed_facts,
     with_passes,
 )
+from depyf.dynamo.guards.live_values import forget
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
@@ -194,6 +196,7 @@ def end(session: Session) -> None:
             known.last = session.of_records(())
             known.notes.update(dict.fromkeys(_notes(session)))
             dropped = known.ended.add([_without_text(record) for record in records], time.time())
+            forget(_full_code(dropped) - _full_code(known.ended.records()))
             for record in dropped:
                 if isinstance(record, TransformedCode):
                     known.runs.pop((record.compile_id, record.function, record.index), None)
@@ -201,6 +204,10 @@ def end(session: Session) -> None:
                     for backward in (False, True):
                         known.times.pop((record.stable_name, backward), None)
             known.open = [each for each in known.open if each is not session]
+
+
+def _full_code(records: Sequence[Record]) -> Set[str]:
+    return {each.path for each in records if isinstance(each, FullCodeFile)}
 
 
 def _without_text(record: Record) -> Record:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, Generic, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, Generic, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks.locks import Lock
@@ -277,6 +277,14 @@ def register(path: str, table: LiveTable) -> None:
             for known in [each for each in list(_tables)[:-_KEPT] if not _tables[each].is_alive()]:
                 del _tables[known]
             _sweep_at[0] = 2 * max(_KEPT, len(_tables))
+
+
+def forget(paths: Iterable[str]) -> None:
+    """Drop the tables of these files, as a process does with the records of its earliest sessions: imported later, such
+    a file gets an empty table, as in another process. PyTorch may keep the entries of a function that is gone."""
+    with _tables_lock:
+        for path in paths:
+            _tables.pop(os.path.realpath(path), None)
 
 
 def live_table(path: str) -> LiveTable:
