@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.machinery
+import json
+import os
+import re
 import signal
 import sys
 import threading
@@ -15,6 +18,9 @@ import pytest
 
 from depyf.base import asynchronous
 from depyf.base.asynchronous import is_asynchronous, suppressed, synchronous
+from depyf.base.own_package import place_of
+from depyf.base.restoring import restoring
+from depyf.base.without_warnings import without_warnings
 
 
 class Limit(Exception):
@@ -384,3 +390,30 @@ def test_a_signal_handler_is_known_where_a_callback_finds_its_own_frame() -> Non
 
 def _raises_limit(number: int, frame: Optional[FrameType]) -> None:
     raise ValueError("time is up")
+
+
+def test_a_failure_is_judged_where_a_test_has_replaced_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What judges and reports a failure must not fail by the same function."""
+    asynchronous._is_of_library.cache_clear()
+
+    def forbidden(*args: object, **kwargs: object) -> None:
+        raise AssertionError("no files in this test")
+
+    try:
+        os.path.join("a", json.dumps({object(): 1}))
+    except TypeError as raised:
+        error = raised
+    with monkeypatch.context() as patch:
+        for name in ("join", "relpath", "abspath", "realpath", "exists", "dirname"):
+            patch.setattr(os.path, name, forbidden)
+        for name in ("getpid", "getcwd", "stat", "open"):
+            patch.setattr(os, name, forbidden)
+        with without_warnings():
+            judged, place = is_asynchronous(error), place_of(error)
+    assert (judged, place) == (False, "depyf")
+
+
+def test_the_place_of_a_failure_is_a_path_in_the_package() -> None:
+    with pytest.raises(TypeError) as raised:
+        restoring(3).__exit__()  # type: ignore[arg-type]
+    assert re.fullmatch(r"depyf/base/restoring\.py:\d+", place_of(raised.value))

@@ -51,6 +51,10 @@ _CHECKED = ("CALL", "JUMP", "RESUME")
 _GENERATOR = 0x20 | 0x80 | 0x200
 """Flags of the code of generators, coroutines and asynchronous generators."""
 
+_LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
+"""Found now, while functions of ``os.path`` are the system's: a test may have replaced them by ones that raise when a
+failure is judged."""
+
 _getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
 """Without the conversion to an Enum, which takes longer than everything else."""
 _LIMITS = ("Exception", "RuntimeError", "TimeoutError")
@@ -266,6 +270,5 @@ def _is_of_library(name: str) -> bool:
         return True
     path = namespace_of(sys.modules.get(name)).get("__file__")
     path = path if isinstance(path, str) else ""
-    folder = os.path.join(sysconfig.get_paths()["stdlib"], "")
-    rest = path[len(folder) :] if path.startswith(folder) else ""
+    rest = path[len(_LIBRARY) :] if path.startswith(_LIBRARY) else ""
     return bool(rest) and not rest.startswith(("site-packages", "dist-packages"))

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Collection, Optional, TextIO, Tuple, Type, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.write_signals import without_write_signals
 
 _logger = logging.getLogger("depyf")
 
@@ -23,7 +24,8 @@ ExcInfo = Union[None, BaseException, Tuple[Type[BaseException], BaseException, O
 def log(level: int, message: str, *args: object, exc_info: ExcInfo = None) -> None:
     """Log ``message % args`` on the logger ``depyf``."""
     try:
-        _logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
+        with without_write_signals():
+            _logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
     except synchronous():
         pass
 
@@ -64,8 +66,9 @@ def takes_escapes(stream: Optional[TextIO]) -> bool:
 def write(stream: Any, text: str) -> bool:
     """Write ``text`` to a stream, which may be closed or None; return whether that succeeded."""
     try:
-        stream.write(text)
-        stream.flush()
+        with without_write_signals():
+            stream.write(text)
+            stream.flush()
         return True
     except synchronous():
         return False

@@ -31,6 +31,6 @@ def place_of(error: BaseException) -> str:
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
         if is_own(path):
-            found = f"depyf/{os.path.relpath(path, FOLDER)}:{traceback.tb_lineno}"
+            found = f"depyf/{path[len(FOLDER) :]}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found

@@ -15,11 +15,16 @@ from depyf.base.asynchronous import synchronous
 
 _Open = Callable[[int, str], BinaryIO]
 
+descriptor: Callable[[int], int] = int.__pos__
+"""Returns what ``os.open`` has returned. Raises ``TypeError`` if that is no number, as where a test has replaced the
+function: functions of ``os`` take a ``MagicMock`` for the number 1, and would close the output of the program. A C
+function: no signal handler can raise in it, by which an open file would be lost."""
+
 
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     """Open the regular file at ``path`` to read its bytes; with ``follow=False`` symbolic links are refused. Raises
     ``OSError`` if it is another kind of file, or can't be opened."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDONLY | no_wait() | getattr(os, "O_BINARY", 0)
     flags = flags if follow else flags | no_follow()
     opened: List[int] = []
     files: List[BinaryIO] = []
@@ -52,6 +57,11 @@ def path_inside(directory: str, name: str) -> str:
     except synchronous(UnicodeError):
         raise OSError(errno.EINVAL, "no file can have this name", ascii(name)) from None
     return os.path.join(directory, name)
+
+
+def no_wait() -> int:
+    """Return the flag for ``os.open`` without which opening a pipe waits for its other end; 0 where there is none."""
+    return getattr(os, "O_NONBLOCK", 0)
 
 
 def no_follow() -> int:

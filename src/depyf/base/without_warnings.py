@@ -8,9 +8,9 @@ about a text that depyf compiles would be an exception.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import warnings
+from os import getpid  # not by its name in os: a test may have replaced that by a function that raises
 from typing import Any, Iterator
 
 from depyf.base.asynchronous import suppressed
@@ -22,13 +22,13 @@ class _OnThisThread:
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
-        self._process = os.getpid()
+        self._process = getpid()
         self.active = True
         """False at the end: ``warnings.catch_warnings`` of another thread may have copied the filters meanwhile."""
 
     def match(self, text: str) -> bool:
         """Return whether to ignore the warning. ``warnings`` calls it like the method of a regular expression."""
-        return self.active and threading.get_ident() == self._thread and os.getpid() == self._process
+        return self.active and threading.get_ident() == self._thread and getpid() == self._process
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import time
 import traceback
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional, Tuple
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -763,3 +764,32 @@ def test_a_relative_name_of_a_deleted_directory_does_not_move_with_the_program(
     os.chdir(now)
     assert directory.write("a.py", "1") is None
     assert os.listdir(now / "dump") == []
+
+
+def test_no_file_is_opened_that_waits_for_the_other_end_of_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named pipe may be in the place of each file and directory."""
+    opened, real = [], os.open
+
+    def noting(path: Any, flags: int, mode: int = 0o777) -> int:
+        opened.append((path, flags & (os.O_NONBLOCK | os.O_EXCL | os.O_DIRECTORY)))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", noting)
+    directory = DumpDirectory.at(tmp_path)
+    for text in ("a = 1", "a = 2"):
+        assert directory.write("f.py", text)
+    assert opened
+    assert [path for path, flags in opened if not flags] == []
+
+
+def test_a_replaced_open_is_no_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of ``os`` take a mock for 1, and would close the output."""
+    used: List[int] = []
+    monkeypatch.setattr(os, "open", lambda *args, **kwargs: MagicMock())
+    monkeypatch.setattr(os, "close", lambda handle: used.append(int(handle)))
+    monkeypatch.setattr(os, "write", lambda handle, data: used.append(int(handle)) or len(data))
+    with pytest.raises(TypeError, match="MagicMock"):
+        DumpDirectory.at(tmp_path).write("f.py", "a = 1")
+    assert used == []

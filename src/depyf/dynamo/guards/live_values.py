@@ -10,7 +10,20 @@ from __future__ import annotations
 import os
 import weakref
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, Generic, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Generic,
+    Iterable,
+    Iterator,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+)
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks.locks import Lock

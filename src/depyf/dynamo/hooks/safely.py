@@ -15,6 +15,7 @@ from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.messages import describe, log, write
 from depyf.base.own_package import place_of
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.write_signals import without_write_signals
 from depyf.dynamo.hooks import frame_evaluation, torch_names
 
 T = TypeVar("T")
@@ -230,6 +231,7 @@ def with_rank(line: str) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    with suppressed(OSError, ValueError, AttributeError):  # closed, or none: callers keep a list
+    # Closed, or none: callers keep a list.
+    with without_write_signals(), suppressed(OSError, ValueError, AttributeError):
         stream.write(text)
         stream.flush()

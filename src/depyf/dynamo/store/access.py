@@ -10,7 +10,7 @@ import stat
 
 from depyf.base.asynchronous import suppressed
 from depyf.base.quick_dataclass import dataclass
-from depyf.base.regular_files import no_follow
+from depyf.base.regular_files import descriptor, no_follow
 
 _WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
 
@@ -37,7 +37,7 @@ class Access:
         if not self.folder_mode:
             return
         with suppressed(OSError):
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_follow())
+            handle = descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | no_follow()))
             try:
                 only_ours = all(map(_WRITERS_FILE.fullmatch, os.listdir(handle)))
                 is_ours = os.fstat(handle).st_uid == current_user()
@@ -56,7 +56,7 @@ class Access:
             return True
         folder, name = os.path.split(path)
         with suppressed(OSError):
-            opened = os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+            opened = descriptor(os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY))
             try:
                 there = os.stat(name, dir_fd=opened, follow_symlinks=False)
                 return os.fstat(opened).st_uid == self.user and os.path.samestat(there, os.fstat(handle))

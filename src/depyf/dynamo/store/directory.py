@@ -19,6 +19,7 @@ from typing import Counter as CounterType
 from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.messages import describe, warn
 from depyf.base.regular_files import open_regular
+from depyf.base.write_signals import without_write_signals
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, dumping_into, note_failure, report_failure
@@ -375,7 +376,7 @@ def write_atomically(path: str, data: bytes) -> None:
     """Write a file atomically. Raises ``OSError``."""
     temporary = f"{path}.{os.getpid()}_{threading.get_ident()}"
     try:
-        with open(temporary, "wb") as file:
+        with without_write_signals(), open(temporary, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
     except BaseException:

@@ -18,7 +18,7 @@ import time
 from typing import Dict, Hashable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import suppressed, synchronous
-from depyf.base.regular_files import no_follow
+from depyf.base.regular_files import descriptor, no_follow, no_wait
 from depyf.base.restoring import restoring
 
 try:
@@ -62,7 +62,8 @@ def made_locked(path: str, opened: List[int]) -> Optional[int]:
     it at once. ``opened`` has the handle if the caller is interrupted.
     """
     try:
-        opened.append(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | no_follow(), 0o666))
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | no_follow()
+        opened.append(descriptor(os.open(path, flags, 0o666)))
     except synchronous(FileExistsError):
         return None
     return _locked(path, opened, new=True)
@@ -72,12 +73,12 @@ def locked(path: str, opened: List[int]) -> Optional[int]:
     """Return a handle of the file, locked; None if another process may have locked it. Links are not followed.
     ``opened`` is as for ``made_locked``.
     """
-    flags = os.O_APPEND | getattr(os, "O_NONBLOCK", 0) | no_follow()
+    flags = os.O_APPEND | no_wait() | no_follow()
     try:
         try:
-            opened.append(os.open(path, flags | os.O_RDWR))
+            opened.append(descriptor(os.open(path, flags | os.O_RDWR)))
         except synchronous(PermissionError):  # another user's, which anyone who may read it can lock
-            opened.append(os.open(path, flags | os.O_RDONLY))
+            opened.append(descriptor(os.open(path, flags | os.O_RDONLY)))
     except synchronous(OSError) as error:
         if error.errno in _NOT_OURS:
             return None
@@ -129,7 +130,7 @@ def exclusive(directory: str) -> Iterator[bool]:
     with restoring(leave) as again, again:
         _held[held] = False
         with suppressed(OSError):
-            handles.append(os.open(directory, os.O_RDONLY))
+            handles.append(descriptor(os.open(directory, os.O_RDONLY | no_wait())))
             _directories[id(handles)] = handles, identity(handles[0])[:2]
             _flock_soon(handles[0], held[2])
             alone = _held[held] = True
@@ -180,7 +181,7 @@ def locked_file(path: str) -> Iterator[None]:
     handles: List[int] = []
     known: List[Tuple[int, int]] = []
     with restoring(lambda: _release(handles, known)) as again, again:
-        handles.append(os.open(path, os.O_RDWR | os.O_CREAT | no_follow(), 0o666))
+        handles.append(descriptor(os.open(path, os.O_RDWR | os.O_CREAT | no_wait() | no_follow(), 0o666)))
         known.append(identity(handles[0])[:2])
         with suppressed(OSError):  # a system without locks
             _flock(handles[0], wait=True)

@@ -13,6 +13,7 @@ from typing import List, Optional
 
 from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.messages import warn
+from depyf.base.regular_files import descriptor
 from depyf.dynamo.store.process_end import at_process_end
 
 _folders: List[str] = []
@@ -64,7 +65,8 @@ def is_plain(path: str) -> bool:
 
 def _note_process(folder: str) -> None:
     with suppressed(OSError):
-        os.close(os.open(os.path.join(folder, str(os.getpid())), os.O_WRONLY | os.O_CREAT, 0o600))
+        made = os.open(os.path.join(folder, str(os.getpid())), os.O_WRONLY | os.O_CREAT, 0o600)
+        os.close(descriptor(made))
 
 
 def _leave() -> None:

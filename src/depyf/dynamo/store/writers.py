@@ -20,7 +20,8 @@ from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.quick_dataclass import dataclass
-from depyf.base.regular_files import no_follow, open_regular
+from depyf.base.regular_files import descriptor, no_follow, no_wait, open_regular
+from depyf.base.write_signals import without_write_signals
 from depyf.dynamo.store.access import Access, access_like, current_user
 from depyf.dynamo.store.file_locks import close_all, exclusive, locked
 from depyf.dynamo.store.kept_locks import KeptLock, close_locks, lock_at
@@ -95,10 +96,10 @@ class Slot:
         """Return a handle of ``temporary``, new and empty: an existing file is from a killed process, or a link."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow() | getattr(os, "O_BINARY", 0)
         try:
-            return os.open(self.temporary, flags, 0o666)
+            return descriptor(os.open(self.temporary, flags, 0o666))
         except synchronous(FileExistsError):
             os.unlink(self.temporary)
-        return os.open(self.temporary, flags, 0o666)
+        return descriptor(os.open(self.temporary, flags, 0o666))
 
     def holds(self) -> bool:
         """Return whether the slot belongs to the running process and still exists. A forked child has its parent's slot
@@ -119,7 +120,8 @@ class Slot:
     def _open_list(self) -> Optional[int]:
         """Open the list to append to it; None if it was removed, truncated or replaced."""
         try:
-            handle = os.open(self._list(self.number), os.O_WRONLY | os.O_APPEND | no_follow())
+            flags = os.O_WRONLY | os.O_APPEND | no_wait() | no_follow()
+            handle = descriptor(os.open(self._list(self.number), flags))
         except synchronous(FileNotFoundError):
             return None
         status = os.fstat(handle)
@@ -258,7 +260,7 @@ class Slot:
         path = self._list(number) + ".new"
         with suppressed(FileNotFoundError):
             os.unlink(path)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666)
+        handle = descriptor(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | no_follow(), 0o666))
         try:
             try:
                 self._access.give_file(handle, path)
@@ -305,11 +307,12 @@ def _refuse_link(folder: str) -> None:
 
 def write_all(handle: int, data: bytes) -> None:
     """Write all of ``data``: a full disk takes a part, and reports the error only at the next write."""
-    while data:
-        written = os.write(handle, data)
-        if not written:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        data = data[written:]
+    with without_write_signals():
+        while data:
+            written = os.write(handle, data)
+            if not written:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            data = data[written:]
 
 
 class _Claims:
