@@ -30,7 +30,7 @@ def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     files: List[BinaryIO] = []
     try:
         # One C call each: between two calls a signal handler may raise, and the opened file would be lost.
-        opened.extend(map(os.open, (path,), (flags,)))
+        opened.extend(map(descriptor, map(os.open, (path,), (flags,))))
         if not stat.S_ISREG(os.fstat(opened[0]).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
         files.extend(map(cast(_Open, open), map(opened.pop, (0,)), ("rb",)))

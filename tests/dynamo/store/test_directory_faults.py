@@ -21,6 +21,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from depyf.base.regular_files import open_regular
 from depyf.dynamo.store import file_locks, kept_locks, writers
 from depyf.dynamo.store.access import access_like
 from depyf.dynamo.store.directory import DumpDirectory
@@ -792,4 +793,6 @@ def test_a_replaced_open_is_no_descriptor(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "write", lambda handle, data: used.append(int(handle)) or len(data))
     with pytest.raises(TypeError, match="MagicMock"):
         DumpDirectory.at(tmp_path).write("f.py", "a = 1")
+    with pytest.raises(TypeError, match="MagicMock"):
+        open_regular(__file__)
     assert used == []
