@@ -74,6 +74,8 @@ def closing(token: str, pin: int) -> Callable[[torch.Tensor], Tuple[torch.Tensor
 
 
 def with_default(x: torch.Tensor, token: str = secret("default"), *, last: int = number(7)) -> Tuple[Any, ...]:
+    if token == "d" or last == 5:  # else PyTorch 2.15 has no guard on them
+        x = x + 1
     return x * 2 + (last % 7), token + "!", last
 
 

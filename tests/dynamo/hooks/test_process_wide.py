@@ -47,7 +47,8 @@ SHARED: Dict[str, Callable[[], Any]] = {
     "logging's root handlers": lambda: logging.getLogger().handlers,
     "logging's record factory": logging.getLogRecordFactory,
     "logging's class of loggers": logging.getLoggerClass,
-    "the trace's handlers": lambda: TRACE.handlers,
+    # From 3.14 on ``logging`` itself makes a new list when a handler is removed.
+    "the trace's handlers": lambda: TRACE.handlers if sys.version_info < (3, 14) else tuple(TRACE.handlers),
     "the trace's level": lambda: TRACE.level,
     "the trace's propagation": lambda: TRACE.propagate,
     "builtins.__import__": lambda: builtins.__import__,

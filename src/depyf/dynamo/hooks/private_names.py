@@ -110,7 +110,7 @@ DELETED_GUARDS = _Name(_GUARDS, "DeletedGuardManagerWrapper", "entries made to o
 CHECK_FN = _Word(_GUARDS, "check_fn", "guards can't be read", until="2.5")
 DIFFERENTIATING = _Word(_GUARDS, "diff_guard_root", "what skip_guard_eval_unsafe runs is not known", "2.6")
 RECOMPILED_FRAME = _Word(_GUARDS, "frame", "findings do not name members of enums and classes", "2.4")
-FAILED_ENTRIES = _Word(_GUARDS, "cache_entries", "findings do not name what differs in metadata", "2.5")
+FAILED_ENTRIES = _Word(_GUARDS, "cache_entries", "findings do not name what differs in metadata", "2.13")
 GUARD_MANAGER = _Word(_GUARDS, "guard_manager", "guards can't be read", "2.4")
 SIZES_SEEN = _Name("torch._dynamo.pgo", "get_code_state", "copies forget which sizes vary", "2.6")
 
