@@ -182,6 +182,7 @@ def test_what_a_killed_process_wrote_after_its_manifest_is_shown(tmp_path: Path)
     assert re.search(r"note: \d files are not in the manifest: .*__transformed_code_0_for_second.py", done.stdout)
 
 
+@pytest.mark.slow
 def test_ranks_are_named_and_so_are_the_processes_that_they_start(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     for rank in ("0", "1"):

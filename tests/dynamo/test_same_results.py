@@ -70,7 +70,12 @@ def test_programs_that_run_from_a_listing_do_the_same(run_program: Any, tmp_path
 
 
 @pytest.mark.parametrize(
-    "backend", ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
+    "backend",
+    [
+        pytest.param("eager", marks=pytest.mark.slow),
+        "aot_eager",
+        pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow]),
+    ],
 )
 def test_function_and_module_do_the_same_static_and_dynamic(run_program: Any, tmp_path: Path, backend: str) -> None:
     names = ["branch_on_data", "module_with_a_branch"]

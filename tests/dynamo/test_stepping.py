@@ -23,7 +23,11 @@ from torch_versions import needs_branches_traced_once  # noqa: E402
 import depyf  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])]
+BACKENDS = [
+    pytest.param("eager", marks=pytest.mark.slow),
+    "aot_eager",
+    pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow]),
+]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

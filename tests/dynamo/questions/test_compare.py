@@ -146,6 +146,7 @@ def known_only_here(module: Any, inputs: Any) -> Any:
 without_source = object()
 
 
+@pytest.mark.slow
 def test_what_a_script_cannot_name_is_said_and_the_script_runs(tmp_path: Path) -> None:
     planted = PLANTED["backend that changes a node"]
     answer = depyf.compare(

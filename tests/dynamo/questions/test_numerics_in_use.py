@@ -50,6 +50,7 @@ def test_a_transformer_is_compared_and_a_wrong_activation_found(tmp_path: Path) 
     assert answer.culprit.place[0].endswith("transformers/activations.py")
 
 
+@pytest.mark.slow
 def test_a_graph_of_a_transformer_runs_as_a_script(tmp_path: Path) -> None:
     model, inputs = bert()
     compiled = torch.compile(model, backend="aot_eager")

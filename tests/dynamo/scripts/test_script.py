@@ -269,6 +269,7 @@ def test_what_autocast_does_to_an_operator_is_part_of_its_definition() -> None:
     assert statements[-1] == "depyf_script_under_autocast.register_autocast('cpu', torch.bfloat16)"
 
 
+@pytest.mark.slow
 @needs_stances
 def test_an_operator_of_the_program_itself_is_defined_in_the_script(tmp_path: Path) -> None:
     shifted_log = operators_of_the_program()
