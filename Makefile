@@ -3,7 +3,7 @@
 # make slow    the tests that make test leaves out: a lighter one of the same file finds most of what they find
 # make docs    the documentation as a site, in build/site, with links and anchors checked
 # make test-decompiler   the tests of the decompiler alone, on 3.11
-# make quick   what to run while you work: the tests that take little time, of every part; under two minutes on two cores
+# make quick   what to run while you work: the tests that take little time, of every part; about five minutes on two cores
 # make pythons the second of these (tools/check/check_pythons.sh [--quick | --all] [VERSION...] has choices)
 # make sweep   decompile and verify the whole standard library (WHAT=json,... for less)
 # make others  other people's tests on decompiled code: CPython's and those of packages (ARGS="json attrs -j 2" for less)
