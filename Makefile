@@ -1,6 +1,6 @@
 # make demo    a dump of the example, on the screen
 # make test    lint, format, types; the decompiler's tests on every Python that is here, all tests but the slow ones on 3.11
-# make slow    the tests that make test leaves out: a lighter one of the same file finds most of what they find
+# make slow    the tests of more than ten seconds, which make test leaves out
 # make docs    the documentation as a site, in build/site, with links and anchors checked
 # make test-decompiler   the tests of the decompiler alone, on 3.11
 # make quick   what to run while you work: the tests that take little time, of every part; about five minutes on two cores

@@ -318,8 +318,8 @@ def _chain(length: int) -> None:
 
 def test_handlers_are_read_once_for_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     read: List[int] = []
-    getsignal = asynchronous._getsignal
-    monkeypatch.setattr(asynchronous, "_getsignal", lambda number: (read.append(number), getsignal(number))[1])
+    getsignal = asynchronous.getsignal
+    monkeypatch.setattr(asynchronous, "getsignal", lambda number: (read.append(number), getsignal(number))[1])
     assert not is_asynchronous(caught_in(_chain, 20))
     assert len(read) == len(set(read)) > 0
 

@@ -55,7 +55,7 @@ _LIBRARY = os.path.join(sysconfig.get_paths()["stdlib"], "")
 """Found now, while functions of ``os.path`` are the system's: a test may have replaced them by ones that raise when a
 failure is judged."""
 
-_getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
+getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
 """Without the conversion to an Enum, which takes longer than everything else."""
 _LIMITS = ("Exception", "RuntimeError", "TimeoutError")
 """Names of types that time limits raise without arguments, and C functions do not."""
@@ -186,7 +186,7 @@ def _signal_handlers() -> List[CodeType]:
     """Return the code of all installed handlers, and of what they wrap."""
     found: List[CodeType] = []
     for number in _signal_numbers():
-        handler: object = _getsignal(number)
+        handler: object = getsignal(number)
         for _ in range(10 if callable(handler) else 0):
             if isinstance(handler, functools.partial):
                 handler = handler.func

@@ -13,21 +13,18 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
-from typing import Callable, Iterator
+from typing import Iterator
 
+from depyf.base.asynchronous import getsignal
 from depyf.base.restoring import restoring
 
 _CAUSED = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, "pthread_sigmask")]
-
-_getsignal: Callable[[int], object] = getattr(sys.modules.get("_signal"), "getsignal", signal.getsignal)
-"""Without the conversion to an Enum, which takes longer than everything else."""
 
 
 @contextlib.contextmanager
 def without_write_signals() -> Iterator[None]:
     """Block both signals of writes inside, if the program does not ignore them."""
-    noticed = {each for each in _CAUSED if _getsignal(each) != signal.SIG_IGN}
+    noticed = {each for each in _CAUSED if getsignal(each) != signal.SIG_IGN}
     if not noticed:
         yield
         return

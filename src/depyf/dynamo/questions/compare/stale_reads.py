@@ -9,6 +9,7 @@ explains the difference. Where no such value is found, the values that no guard 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import inspect
 import itertools
@@ -192,8 +193,9 @@ class StaleSearch:
         if read.own and read.text in {as_written(each) for each in self._fresh}:
             return True
         owner = self._originals.get(id(read.owner), id(read.owner))
-        return (owner, read.name) in self._guarded_items()
+        return (owner, read.name) in self._guarded_items
 
+    @functools.cached_property
     def _guarded_items(self) -> Set[Tuple[int, object]]:
         """Return what a new compilation guards as objects, by their ids, with the attribute, key or index."""
         function = plain_function(self._hit.target.frame)
