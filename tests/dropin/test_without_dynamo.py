@@ -128,7 +128,7 @@ def test_a_piece_that_is_compiled_for_several_sizes_has_a_name_for_each(
             assert len(stages) == len(set(stages)), piece
         by_piece = [each.get("piece") for each in run["passes"] if each.get("function", "").endswith("Doubles")]
         assert by_piece == ["submod_0[2]", "submod_0[1-64]", "submod_0[65-512]"]
-        (text,) = (path.read_text() for path in directory.glob("*.passes_*.md"))
+        (text,) = (path.read_text() for path in directory.glob("stages/*.passes_*.md"))
         assert "after, of submod_0[65-512]\n" in text
         index = (directory / "index.md").read_text()
         assert "forward of submod_0[1-64]:" in index

@@ -41,8 +41,8 @@ FORWARD = Stop("<graph>.Forward_graph.0.py", "return", "div", HALVES)
 BACKWARD = Stop("<graph>.Backward_graph.0.py", "^ +div.* = ", "tangents_1", VALUE)
 KERNEL = Stop("<graph>.kernel_0.py", "^ +buf0 = ", "primals_1", VALUE)
 BACKWARD_KERNEL = Stop("<graph>.kernel_1.py", "^ +buf0 = ", "tangents_1", VALUE)
-WRAPPER = Stop("<graph>.AOT_runtime_wrapper_orchestration.0.py", "args_ = ", "args", VALUE)
-BACKWARD_WRAPPER = Stop("<graph>.AOT_compiled_function_backward.0.py", "all_args = ", "grad_args", VALUE)
+WRAPPER = Stop("stages/<graph>.AOT_runtime_wrapper_orchestration.0.py", "args_ = ", "args", VALUE)
+BACKWARD_WRAPPER = Stop("stages/<graph>.AOT_compiled_function_backward.0.py", "all_args = ", "grad_args", VALUE)
 
 # PyTorch generates these two since 2.13; 2.15 does it elsewhere, and calls them something else.
 _GENERATED = torch_names.find("torch._functorch._aot_autograd.subclass_codegen", "_compile_and_exec_source") is not None

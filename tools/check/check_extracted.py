@@ -47,7 +47,7 @@ def from_a_dump(name: str, backend: str, folder: str) -> Iterator[Result]:
     function, arguments = getattr(kernel_models, name)()
     with depyf.prepare_debug(f"{folder}/dump"):
         torch.compile(function, backend=backend)(*arguments).float().square().mean().backward()
-    for path in sorted(Path(folder, "dump").glob("__compiled_fn_*.*.*.py")):
+    for path in sorted(Path(folder, "dump").rglob("__compiled_fn_*.*.*.py")):
         if ".AOT_" in path.name:  # AOTAutograd's wrappers are not graphs
             continue
         graph = path.name[: -len(".py")]

@@ -44,6 +44,7 @@ def dump_three_times(script: Path, folder: Path) -> Dict[str, Path]:
             shutil.rmtree(cache / "depyf", ignore_errors=True)  # as if depyf had not been active
         dumps[run] = folder / run.replace(" ", "_")
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONHASHSEED": "0"}
+        environment["DEPYF_FILES"] = "all"  # a state that equals another one is counted, too
         subprocess.run([sys.executable, str(script), str(dumps[run])], check=True, env=environment)
     return dumps
 

@@ -55,6 +55,7 @@ def files_of(python: str, program: List[str], cache: str, ours: bool) -> Counter
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": os.path.join(cache, "ours" if ours else "original")}
         environment.update(TORCHINDUCTOR_FX_GRAPH_CACHE="0", TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+        environment["DEPYF_FILES"] = "all"
         environment["PYTHONPATH"] = str(ROOT / "src") if ours else ""
         dump = os.path.join(folder, "dump")
         script, *arguments = program

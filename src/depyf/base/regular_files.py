@@ -47,9 +47,16 @@ def read_text(path: str, *, follow: bool = True) -> str:
         return file.read().decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def path_inside(directory: str, name: str) -> str:
-    """Return the path of the file ``name`` directly in ``directory``. Raises ``OSError`` if ``name`` leads anywhere
-    else: it may be from a manifest of unknown origin."""
+def path_inside(directory: str, name: str, folder: str = "") -> str:
+    """Return the path of the file ``name`` directly in ``directory``, or in its folder ``folder`` (``folder/name``).
+
+    Raises ``OSError`` if ``name`` leads anywhere else, or a link is in the place of the folder: both may be of unknown
+    origin.
+    """
+    if folder and name.startswith(f"{folder}/"):
+        directory, name = os.path.join(directory, folder), name[len(folder) + 1 :]
+        if os.path.islink(directory):
+            raise OSError(errno.ELOOP, "a symbolic link is in the place of a folder of depyf's", directory)
     if name in ("", os.curdir, os.pardir) or "\0" in name or os.path.basename(name) != name or "\\" in name:
         raise OSError(errno.EINVAL, "not the name of a file in this directory", name.replace("\0", "\\0"))
     try:

@@ -16,9 +16,14 @@ NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "follow": ("follow", bool),
     "find-nonfinite": ("find_nonfinite", bool),
     "values": ("values", str),
+    "files": ("files", str),
     "stepping": ("no_stepping", bool),
 }
 """The keys of the table, the option that each is the default of, and its type."""
+
+
+_WORDS: Mapping[str, Tuple[object, ...]] = {"values": ("all", "types"), "files": ("read", "all")}
+"""The words that a key may have."""
 
 
 class DefaultsError(Exception):
@@ -35,8 +40,9 @@ def apply_defaults(options: argparse.Namespace) -> None:
         name, kind = NAMES[key]
         if not isinstance(value, kind):
             raise DefaultsError(f"{path}: {key} of [tool.depyf] must be a {kind.__name__}, not {value!r}")
-        if key == "values" and value not in ("all", "types"):
-            raise DefaultsError(f"{path}: values of [tool.depyf] must be 'all' or 'types', not {value!r}")
+        words = _WORDS.get(key, (value,))
+        if value not in words:
+            raise DefaultsError(f"{path}: {key} of [tool.depyf] must be {' or '.join(map(repr, words))}, not {value!r}")
         # A relative path is relative to the project; the option of ``stepping`` says the opposite of the key.
         if key == "output" and path is not None:
             value = os.path.join(os.path.dirname(path), str(value))

@@ -19,7 +19,7 @@ _OPTIONS = (
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
-_WITH_VALUE = ("-o", "--output", "--values")
+_WITH_VALUE = ("-o", "--output", "--values", "--files")
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,6 +54,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--values",
         choices=("all", "types"),
         help="whether the dump quotes values that the program held, or their types (types where CI is set, else all)",
+    )
+    parser.add_argument(
+        "--files",
+        choices=("read", "all"),
+        help="read (the default): what is rarely read is in the folder stages, and equal states of a graph share a "
+        "file; all: each state of a graph has a file, beside the others",
     )
     parser.add_argument(
         "--no-stepping",
@@ -104,7 +110,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
             follow=options.follow,
-            session=SessionOptions(stepping=not options.no_stepping, values=options.values),
+            session=SessionOptions(not options.no_stepping, options.values, options.files),
         )
     except CannotRunError as error:
         error_line(f"depyf: {error}")

@@ -21,6 +21,7 @@ from depyf.torch_trace.launches import VARIABLE, new_launch
 DIRECTORY = "DEPYF_DUMP"
 PARENT = "DEPYF_DUMP_PARENT"
 VALUES = "DEPYF_VALUES"
+FILES = "DEPYF_FILES"
 
 _MOST_NAMED = 8
 """The limit on processes that are listed in the summary."""
@@ -63,11 +64,12 @@ def own_folder(environment: MutableMapping[str, str]) -> str:
     return file_names.process_folder(int(rank), os.getpid()) if is_child else plain
 
 
-def let_children_follow(root: str, values: Optional[str] = None) -> str:
+def let_children_follow(root: str, values: Optional[str] = None, files: Optional[str] = None) -> str:
     """Make processes that this one starts later dump into folders of ``root``; return the name of its own folder.
-    ``values`` is that of ``prepare_debug``, and theirs, too."""
-    if values is not None:
-        os.environ[VALUES] = values
+    ``values`` and ``files`` are options of ``prepare_debug`` (``dump``) for them, too."""
+    for variable, chosen in ((VALUES, values), (FILES, files)):
+        if chosen is not None:
+            os.environ[variable] = chosen
     folder = own_folder(os.environ)
     _name_launch()
     os.environ[DIRECTORY], os.environ[PARENT] = root, folder

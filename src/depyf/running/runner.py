@@ -35,6 +35,7 @@ class SessionOptions:
 
     stepping: bool = True
     values: Optional[str] = None
+    files: Optional[str] = None
 
 
 def run_dumped(
@@ -63,7 +64,7 @@ def run_dumped(
     session = session or SessionOptions()
     made, root = _prepare(directory), directory if follow else None
     if root is not None:
-        directory = os.path.join(root, let_children_follow(root, session.values))
+        directory = os.path.join(root, let_children_follow(root, session.values, session.files))
         made = _prepare(directory) + made
     progress = None if quiet or sys.stderr is None else CompilationProgress(sys.stderr)
     recording = _Recording(directory, progress, find_nonfinite=find_nonfinite, traced=trace, session=session)
@@ -198,7 +199,10 @@ class _Recording:
         with self._lock:
             if self._open is not None:
                 return
-            self._open = prepare_debug(self._directory, stepping=self._session.stepping, values=self._session.values)
+            chosen = self._session
+            self._open = prepare_debug(
+                self._directory, stepping=chosen.stepping, values=chosen.values, dump=chosen.files
+            )
         self._open.__enter__()
         if self.root is not None:
             from depyf.dynamo.dump.own_folder import keep_following

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, get_args
 
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 
 INDEX = "index"
 """The page and the Markdown index, without their suffixes."""
@@ -24,6 +24,9 @@ _KERNEL = ".kernel_"
 _WRAPPER = ".AOT_"
 _PASSES = ".passes_"
 _RANK, _PROCESS = "rank_", "process_"
+STAGES = "stages"
+"""The folder in a dump for what is rarely read: graphs between two stages, wrappers, passes."""
+
 _MARKED_BEFORE = (".json", ".md", ".html")
 """The suffixes, besides ``.py``, that a mark precedes."""
 
@@ -137,6 +140,35 @@ def summary_file(suffix: str = "") -> str:
     return f"{_SUMMARY}{suffix}.json"
 
 
+# The folder of stages
+
+
+def in_stages(name: str) -> str:
+    """Return the name of a file in the folder of stages, relative to the dump, on every system with a slash."""
+    return f"{STAGES}/{name}"
+
+
+def is_in_stages(name: str) -> bool:
+    """Return whether a file of this name, relative to the dump, is in the folder of stages."""
+    return name.startswith(f"{STAGES}/")
+
+
+def without_folder(name: str) -> str:
+    """Return the part of a name, relative to the dump, after the folder of stages."""
+    return name.rpartition("/")[2]
+
+
+def listed(directory: str) -> List[str]:
+    """Return the sorted names of the entries of a dump, those in the folder of stages with it. Raises ``OSError`` if
+    the directory can't be read; a link in the place of the folder is not followed."""
+    names = os.listdir(directory)
+    folder = os.path.join(directory, STAGES)
+    if STAGES in names and not os.path.islink(folder):
+        with suppressed(OSError):
+            names += map(in_stages, os.listdir(folder))
+    return sorted(names)
+
+
 # Marks of processes
 
 
@@ -176,14 +208,16 @@ def process_folder(rank: Optional[int], process: Optional[int]) -> str:
 
 
 def kinds_of(name: str) -> Mapping[FileKind, FileName]:
-    """Return the kinds that a file of this name may be, the likeliest first; empty if it is not a file of a dump."""
+    """Return the kinds that a file of this name, relative to the dump, may be, the likeliest first; empty if it is not
+    a file of a dump."""
+    name = without_folder(name) if is_in_stages(name) else name
     matches = ((kind, pattern.fullmatch(name)) for kind, pattern in _KINDS.items())
     return {kind: FileName(kind, match.groupdict()) for kind, match in matches if match is not None}
 
 
 def graph_in(name: str) -> Optional[GraphFileName]:
     """Return the graph that a file of this name may contain, ``None`` if none: names of wrappers are similar."""
-    match = _OF_A_GRAPH.fullmatch(name)
+    match = _OF_A_GRAPH.fullmatch(without_folder(name) if is_in_stages(name) else name)
     return None if match is None else GraphFileName(*match.groups())
 
 

@@ -43,6 +43,8 @@ class StageFacts:
     """The title under which torch prints the graph in its logs."""
     lost_when_warm: bool = False
     """Whether torch omits it on a cache hit; the others are reported with the cached graph."""
+    between: bool = False
+    """Whether it is only the state before or after passes, beside a graph that is read."""
 
 
 class Stage(enum.Enum):
@@ -66,6 +68,7 @@ class Stage(enum.Enum):
             Expected.ONCE,
             printed_as="BEFORE PRE GRAD",
             lost_when_warm=True,
+            between=True,
         ),
     )
     AFTER_PRE_GRAD = (
@@ -78,6 +81,7 @@ class Stage(enum.Enum):
             Expected.ONCE,
             printed_as="AFTER PRE GRAD",
             lost_when_warm=True,
+            between=True,
         ),
     )
     JOINT = (
@@ -129,6 +133,7 @@ class Stage(enum.Enum):
             "graph before the last passes",
             Expected.FOR_EACH_KERNEL,
             lost_when_warm=True,
+            between=True,
         ),
     )
     AFTER_POST_GRAD = (
@@ -178,6 +183,34 @@ AnyStage = Union[Stage, NamedStage]
 def place_in_order(stage: AnyStage) -> int:
     """Sort stages by this to have them as a graph goes through them; those that passes have named come last."""
     return _PLACES[stage] if isinstance(stage, Stage) else len(_PLACES)
+
+
+_BETWEEN = frozenset(
+    {
+        "pre_insert_deferred_runtime_asserts",
+        "tensorify_python_scalars",
+        "before_joint_graph",
+        "after_joint_graph",
+        "before_activation_quantization_fwd_aten_pass",
+        "after_activation_quantization_fwd_aten_pass",
+        "before_activation_quantization_bwd_aten_pass",
+        "after_activation_quantization_bwd_aten_pass",
+        "aot_inference_graph_after_hop_passes",
+        "overlap_scheduling_graph_before",
+        "overlap_scheduling_graph_after",
+        "pre_split_module",
+        "post_split_module",
+        "Forward_graph_before_unlifting_tokens",
+        "Backward_graph_before_unlifting_tokens",
+    }
+)
+"""The names under which PyTorch (2.2 to 2.15) itself prints the graph around its passes; a graph that somebody else
+prints is one that somebody wants to read."""
+
+
+def is_between(stage: AnyStage) -> bool:
+    """Return whether the graph is a state between two graphs that are read: its file is in the folder of stages."""
+    return stage.facts.between if isinstance(stage, Stage) else stage.value in _BETWEEN
 
 
 _PLACES = {stage: number for number, stage in enumerate(Stage)}
@@ -277,6 +310,11 @@ def compiled_graph(text: str) -> CodeType:
 def _uses(text: str, name: str) -> bool:
     """Return whether ``name`` is in ``text`` as a word. Most graphs lack most names, which is checked first."""
     return name in text and re.search(rf"\b{name}\b[.(,)\]\s]", text) is not None
+
+
+def graph_of(text: str) -> str:
+    """Return the text of a graph file without its first two lines, which are about the file."""
+    return text.split("\n", 2)[-1]
 
 
 def with_status(text: str, status: str) -> str:

@@ -75,7 +75,7 @@ def test_passes_of_inductor_and_custom_ones_are_listed_in_order(tmp_path: Path) 
     (artifact,) = (each for each in run.artifacts if each.kind == "passes")
     assert artifact.id == custom.artifact
     assert re.fullmatch(r"__compiled_fn_\d+\.passes_0\.md", artifact.id)
-    text = (tmp_path / artifact.id).read_text(encoding="utf-8")
+    text = (tmp_path / "stages" / artifact.id).read_text(encoding="utf-8")
     lines = text.splitlines()[custom.first - 1 : custom.last]
     assert lines[:2] == ["--- before", "+++ after"]
     assert [line.split(" = ")[1] for line in lines if re.match(r"[-+](?![-+])\w", line) and " = " in line] == [
@@ -91,7 +91,7 @@ def test_passes_of_inductor_and_custom_ones_are_listed_in_order(tmp_path: Path) 
 def test_where_no_pass_changes_anything_nothing_is_written(tmp_path: Path) -> None:
     run = dumped(lambda x: x.sin(), tmp_path, torch.randn(6, 8), post_grad_custom_post_pass=nothing)
     assert run.passes == ()
-    assert not list(tmp_path.glob("*.passes_*"))
+    assert not list(tmp_path.rglob("*.passes_*"))
 
 
 # Without Inductor: the observer alone

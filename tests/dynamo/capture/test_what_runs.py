@@ -51,7 +51,7 @@ def files_that_ran(directory: Path, compiled: Any) -> Set[str]:
 
 def files_that_say_so(directory: Path) -> Set[str]:
     said = set()
-    for path in directory.glob("__compiled_fn*.py"):
+    for path in directory.rglob("__compiled_fn*.py"):
         text = path.read_text()
         ast.parse(text)
         head = "\n".join(text.splitlines()[:2])

@@ -241,6 +241,21 @@ def test_a_call_that_no_guard_lets_through_runs_the_function_itself(tmp_path: Pa
     assert ran == ["original"]
 
 
+def test_guards_on_the_environment_that_entries_share_are_one_function(tmp_path: Path) -> None:
+    def function(x: Any, n: int) -> Any:
+        return x + n
+
+    x = torch.ones(4)
+    module = dumped(tmp_path, function, (x, True), (x, False))
+    text = Path(str(module.__file__)).read_text(encoding="utf-8")
+    assert text.count("___check_global_state(") == 1
+    guard = module.__guard_0_for_function
+    assert guard({"x": x, "n": True}, globals())
+    with torch.no_grad():
+        assert not module.__guard_of_the_environment_0({}, {})
+        assert not guard({"x": x, "n": True}, globals())
+
+
 def test_the_first_entry_whose_guards_hold_is_run(tmp_path: Path) -> None:
     def function(x: Any, n: int) -> Any:
         return x + n

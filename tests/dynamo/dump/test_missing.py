@@ -178,7 +178,7 @@ def test_a_stage_is_repeated_once_where_only_one_of_two_caches_was_warm(
     with config.patch(fx_graph_cache=True), torch._functorch.config.patch(enable_autograd_cache=True):
         for directory in ("cold", "one", "both"):
             torch._dynamo.reset()
-            with depyf.prepare_debug(tmp_path / directory):
+            with depyf.prepare_debug(tmp_path / directory, dump="all"):
                 torch.compile(lambda x: x.sin() + 1)(torch.ones(4))
             names = [path.name.partition(".")[2] for path in (tmp_path / directory).glob("__compiled_fn*")]
             found[directory] = sorted(name for name in names if name.partition(".")[0] not in told_again)

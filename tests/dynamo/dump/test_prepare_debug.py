@@ -118,7 +118,7 @@ def test_nested_ones_are_all_complete_and_code_runs_from_the_innermost(tmp_path:
     assert {"full_code_for_only_outer_0.py", "__transformed_code_0_for_only_outer.py"} <= names(outer) - names(inner)
     assert {"full_code_for_branching_0.py", "__transformed_code_0_for_branching.py"} <= names(inner)
     assert any("Backward_graph" in name for name in names(inner))
-    for name in names(inner) - {"manifest.json", "index.md", "index.html"}:
+    for name in names(inner) - {"manifest.json", "index.md", "index.html", "stages"}:
         assert (outer / name).read_text() == (inner / name).read_text(), name
     session = prepared.session
     assert session is not None

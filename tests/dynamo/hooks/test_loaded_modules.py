@@ -163,7 +163,7 @@ def test_a_dump_is_complete(tmp_path: Path, messages: Callable[[], List[str]]) -
         x = torch.ones(3, requires_grad=True)
         torch.compile(scaled, backend="aot_eager")(x).backward()
     assert messages() == []
-    names = {path.name for path in tmp_path.iterdir()}
+    names = {path.name for path in tmp_path.rglob("*")}
     assert "full_code_for_scaled_0.py" in names
     assert any(".Backward_graph." in name for name in names)
     assert asked == []

@@ -7,6 +7,7 @@ file was rewritten with the arguments that it takes.
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from types import FrameType, FunctionType
@@ -35,6 +36,8 @@ from depyf.torch_trace.stages import (
     Stage,
     compiled_graph,
     graph_file,
+    graph_of,
+    is_between,
     stage_of,
     with_status,
     without_imports,
@@ -125,12 +128,47 @@ def _text_of(session: Session, file: GraphFile, readable: str) -> GraphText:
 
 
 def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
-    path = session.directory.write(file_names.graph_file(file.function, file.stage.value, file.index), made.text)
+    aside = is_between(file.stage) and not session.everything
+    equal = _equal_files(session, file, made.text)
+    if aside and equal:
+        file = _sharing(file, equal[-1])
+        session.add(file)
+        return file
+    path = session.directory.write(file_names.in_stages(file.name) if aside else file.name, made.text)
     file = replace(file, path=path, text=made.text, runs=False)
     if path is not None and _may_run(file):
         session.graph_texts[path] = made
     session.add(file)
+    if path is not None and not aside:
+        # An earlier state with this text (BEFORE_POST_GRAD, where the passes changed nothing) needs no file any more.
+        # The first of the equal ones has the file, and the others share it.
+        owned = [each for each in equal if is_between(each.stage) and not each.equals and each.path != path]
+        gone = {each.path for each in owned if each.path is not None and session.directory.remove_own(each.path)}
+        for each in equal:
+            if each.path in gone:
+                session.add(_sharing(each, file))
     return file
+
+
+def _equal_files(session: Session, file: GraphFile, text: str) -> List[GraphFile]:
+    """Return the other stages of this graph so far that have a file with the same graph; none where all are kept."""
+    if session.everything:
+        return []
+    files, _ = session.files_of(file.function)
+    of_this = (file.compile_id, file.piece)
+    return [
+        each
+        for each in files
+        if each.path is not None
+        and (each.stage, each.index) != (file.stage, file.index)
+        and (each.compile_id, each.piece) == of_this
+        and graph_of(each.text) == graph_of(text)
+    ]
+
+
+def _sharing(file: GraphFile, owner: GraphFile) -> GraphFile:
+    """Return the record of a stage whose text is in the file of another stage."""
+    return replace(file, path=owner.path, text=owner.text, runs=False, equals=os.path.basename(owner.path or ""))
 
 
 def _may_run(file: GraphFile) -> bool:

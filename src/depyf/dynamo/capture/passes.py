@@ -108,7 +108,7 @@ def write_passes(session: Session, compile_id: str, ran: int) -> None:
         )
         lines += [*difference, "```"]
     text = "\n".join(lines) + "\n"
-    path = session.directory.write(name, text)
+    path = session.directory.write(session.in_stages(name), text)
     only = pieces[0] if len(set(pieces)) == 1 else ""
     session.add(PassesFile(compile_id, function, index, path, text, tuple(entries), only))
 

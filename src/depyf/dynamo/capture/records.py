@@ -15,6 +15,7 @@ from typing import Mapping, Optional, Tuple, TypeVar, Union
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.model import counts
 from depyf.report.model.run import Pass
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.stages import AnyStage
 from depyf.torch_trace.tracebacks import Frame
@@ -40,7 +41,8 @@ class GraphFile:
     """The graph of one stage, dumped (``path`` is None when it could not be written).
 
     ``runs`` says whether the graph runs from this file. ``piece`` is the name of a part of a split graph; empty for a
-    whole graph.
+    whole graph. ``equals`` is the name of the file at ``path`` if that is another stage's, with the same text; empty
+    where this stage has a file of its own.
     """
 
     compile_id: Optional[str]
@@ -51,6 +53,12 @@ class GraphFile:
     text: str = field(repr=False)
     runs: bool = False
     piece: str = ""
+    equals: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of this stage's own file, whether there is one or not."""
+        return file_names.graph_file(self.function, self.stage.value, self.index)
 
 
 @dataclass(frozen=True)

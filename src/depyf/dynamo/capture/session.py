@@ -12,6 +12,7 @@ from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
 from depyf.report.render.hidden_values import ALL, TYPES, HiddenValues
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import Event, without_bulk
 from depyf.torch_trace.stages import AnyStage, GraphText
 
@@ -37,12 +38,14 @@ class Session:
         force_recompile: bool = False,
         stepping: bool = True,
         values: str = ALL,
+        everything: bool = False,
     ) -> None:
         self.directory = directory
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.force_recompile = force_recompile
         self._stepping = stepping
+        self.everything = everything  # each stage has a file of its own, beside the others (``dump="all"``)
         self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
         """Graph modules that have a file and do not run from it."""
         self.graph_texts: Dict[str, GraphText] = {}
@@ -88,6 +91,10 @@ class Session:
     def message(self, text: str) -> str:
         """Return a text for people as the files of the dump have it: without hidden values."""
         return text if self.stable.hidden is None else self.stable.hidden.message(text)
+
+    def in_stages(self, name: str) -> str:
+        """Return the name, relative to the directory, of a file that is rarely read."""
+        return name if self.everything else file_names.in_stages(name)
 
     def add(self, record: Record) -> None:
         if isinstance(record, Event):
@@ -222,6 +229,7 @@ class Session:
             log_bytecode=self.log_bytecode,
             force_recompile=self.force_recompile,
             stepping=self._stepping,
+            everything=self.everything,
         )
         other.stable = self.stable
         for record in records:

@@ -27,13 +27,13 @@ def note_what_runs(session: Session, compile_id: str) -> None:
     """Update the status lines of this compilation's graph files, and their records."""
     files, kernels = session.graph_files(compile_id), session.records(KernelFile, compile_id)
     for file in files:
-        if file.path is None:
+        if file.path is None or file.equals:
             continue
         status = _status(file, files, kernels, pending=backward_is_pending(session, file))
         if status is RUNS and not session.stepping:
             status = RUNS_ELSEWHERE
         text = with_status(file.text, status)
-        if text != file.text and session.directory.write(os.path.basename(file.path), text) is not None:
+        if text != file.text and session.directory.write(session.directory.name_of(file.path), text) is not None:
             session.add(replace(file, text=text, runs=status in (RUNS, RUNS_ELSEWHERE)))
 
 

@@ -2,12 +2,12 @@
 
 From 2.13 on AOTAutograd writes these wrappers as Python source (``_compile_and_exec_source``). Their ``co_filename`` is
 ``.../subclass_codegen.py:codegen(<name>)``: no file, and the same name for every graph, so no debugger can show them.
+A module of its own: of what a compilation makes, the wrappers alone are no record of PyTorch's trace.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 from types import CodeType, FunctionType
 from typing import Callable, List
 
@@ -58,7 +58,7 @@ def _move_to_file(receivers: Receivers, function: object, source: str, artifact:
         kind = file_stem(artifact)
         number = session.directory.take_number(file_names.wrapper_stem(name, kind))
         text = f"# {RUNS if session.stepping else RUNS_ELSEWHERE}\n{session.stable.text(source)}\n"
-        path = session.directory.write(file_names.wrapper_file(name, kind, number), text)
+        path = session.directory.write(session.in_stages(file_names.wrapper_file(name, kind, number)), text)
         if path is None:
             continue
         session.add(WrapperFile(compile_id, name, artifact, path, current_piece()))
@@ -67,7 +67,7 @@ def _move_to_file(receivers: Receivers, function: object, source: str, artifact:
         # With nested sessions the function moves once more for each; the last session is the innermost.
         moved = SourceFile(text, path).relocated(function.__code__)
         if moved is None:  # stable names have changed the text, so it compiles to something else
-            session.directory.write(os.path.basename(path), text.replace(RUNS, DOES_NOT_RUN, 1))
+            session.directory.write(session.directory.name_of(path), text.replace(RUNS, DOES_NOT_RUN, 1))
             continue
         _skip_all(moved)
         function.__code__ = moved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import replace
@@ -36,22 +36,27 @@ from depyf.report.model.run import Artifact, Run
 from depyf.torch_trace.stages import Stage
 
 
-def artifacts_of(records: Sequence[Record]) -> List[Artifact]:
-    """Return the files, each once, with their current content."""
+def artifacts_of(records: Sequence[Record], name_of: Callable[[str], str]) -> List[Artifact]:
+    """Return the files, each once, with their current content. ``name_of`` returns the name of a path in the dump."""
     found: Dict[str, Artifact] = {}
     before: Dict[Tuple[Optional[str], str], int] = {}
     for record in records:
         key = getattr(record, "compile_id", None), getattr(record, "piece", "")
-        artifact = _artifact(record, before.get(key, 0))
+        artifact = _artifact(record, before.get(key, 0), name_of)
         if artifact is not None:
             known = found.get(artifact.id)  # a file that was written anew stays where it was
             found[artifact.id] = artifact if known is None else replace(artifact, order=known.order)
             if artifact.kind == "graph" and known is None:
                 before[key] = artifact.order
-    return after_the_whole(list(found.values()))
+    # The file that equal stages share may have been written anew since.
+    shared = (
+        replace(each, text=found[each.equals].text, runs=found[each.equals].runs) if each.equals in found else each
+        for each in found.values()
+    )
+    return after_the_whole(list(shared))
 
 
-def _artifact(record: Record, before: int) -> Optional[Artifact]:
+def _artifact(record: Record, before: int, name_of: Callable[[str], str]) -> Optional[Artifact]:
     """Return the file of a record, if it has one; ``before`` is the order of the graph before it."""
     path: Optional[str] = getattr(record, "path", None)
     if path is None:
@@ -70,13 +75,14 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
         of_kind = Artifact(name, "transformed", title, order=ORDER["transformed"], runs=record.runs)
     elif isinstance(record, GraphFile):
         of_kind = Artifact(
-            name,
+            record.name if record.equals else name,
             "graph",
             f"{record.stage.value} of {record.function}{_which(record)}",
             stage=record.stage.value,
             order=order_of(record.stage, before),
             backward=record.stage.facts.side if isinstance(record.stage, Stage) else None,
             runs=record.runs and RUNS_ELSEWHERE not in record.text,
+            equals=record.equals,
         )
     elif isinstance(record, KernelFile):
         title = f"kernels of {record.function}{_which(record)}"
@@ -90,7 +96,7 @@ def _artifact(record: Record, before: int) -> Optional[Artifact]:
     else:
         return None
     piece = getattr(record, "piece", "")
-    return replace(of_kind, compile_id=record.compile_id, path=name, text=text, piece=piece)
+    return replace(of_kind, compile_id=record.compile_id, path=name_of(path), text=text, piece=piece)
 
 
 def _which(record: Union[GraphFile, KernelFile, PassesFile]) -> str:

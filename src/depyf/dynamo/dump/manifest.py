@@ -317,7 +317,7 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
     # After ``torch._dynamo.reset`` the same compile ids come again: they are made unique before anything is keyed by
     # them.
     records = distinguished(records)
-    artifacts = artifacts_of(records)
+    artifacts = artifacts_of(records, session.directory.name_of)
     events = [record for record in records if isinstance(record, Event)]
     run = build_run(
         events,

@@ -121,6 +121,7 @@ class _Followed(PrepareDebug):
             force_recompile=False,
             stepping=self.stepping,
             values=self.values,
+            everything=self.everything,
         )
 
 

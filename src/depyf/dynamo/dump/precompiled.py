@@ -113,7 +113,7 @@ def _write_compiled(
         file = write_graph(session, compile_id, function, stage, index, text)
         if file.path is not None:
             text = with_status(file.text, f"{_EARLIER} {DOES_NOT_RUN}")
-            session.directory.write(os.path.basename(file.path), text)
+            session.directory.write(session.directory.name_of(file.path), text)
             session.add(replace(file, text=text))
     for kernel in found.kernels:
         _write_kernel(session, function, compile_id, kernel)

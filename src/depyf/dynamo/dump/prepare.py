@@ -13,6 +13,7 @@ from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import DumpDirectory, absolute
+from depyf.dynamo.store.names import EVERYTHING, chosen_files
 from depyf.report.render.hidden_values import chosen_values
 from depyf.report.render.inline import summary_html
 from depyf.report.render.summary import summary_lines
@@ -40,6 +41,7 @@ class PrepareDebug(HookedContext[Session]):
         stepping: bool = True,
         allow_shared: bool = False,
         values: Optional[str] = None,
+        dump: Optional[str] = None,
     ) -> None:
         torch_names.require_torch("prepare_debug")
         super().__init__()
@@ -55,6 +57,7 @@ class PrepareDebug(HookedContext[Session]):
         self.stepping = stepping
         self.allow_shared = allow_shared
         self.values = chosen_values(values)
+        self.everything = chosen_files(dump) == EVERYTHING
         self.session: Optional[Session] = None
 
     def _entry(self) -> Session:
@@ -65,6 +68,7 @@ class PrepareDebug(HookedContext[Session]):
             force_recompile=self.force_recompile,
             stepping=self.stepping,
             values=self.values,
+            everything=self.everything,
         )
 
     def _start(self, entry: Session) -> None:
@@ -103,6 +107,7 @@ def prepare_debug(
     stepping: bool = True,
     allow_shared: bool = False,
     values: Optional[str] = None,
+    dump: Optional[str] = None,
 ) -> PrepareDebug:
     """Return a context manager that dumps everything that ``torch.compile`` compiles inside it into ``dump_src_dir``.
 
@@ -118,15 +123,18 @@ def prepare_debug(
     (and without ``DEPYF_ALLOW_SHARED=1`` in the environment) such a directory gets no dump, because code is run from
     it. ``values``: with ``"types"`` the files have types in place of the values that the program held, with ``"all"``
     they quote values; None is ``DEPYF_VALUES`` of the environment, without that ``"types"`` where ``CI`` is set, and
-    ``"all"`` elsewhere. SECURITY.md says what is hidden.
+    ``"all"`` elsewhere. SECURITY.md says what is hidden. ``dump``: with ``"all"`` each state of each graph has its own
+    file, beside the others, as in depyf 0.20; with ``"read"`` graphs between two stages, wrappers and passes are in the
+    folder ``stages``, and a state that equals another shares that file. None is ``DEPYF_FILES`` of the environment, and
+    ``"read"`` without that.
 
     All threads of the process are recorded. Of nested sessions each is complete; code runs from the files of the
     innermost. A forked child continues to dump into the directory and writes its own files when it ends; a spawned
     process needs a ``prepare_debug`` of its own. Several processes may dump into one directory: rank 0 has the plain
     names, rank 1 ``<name>.rank_1.py``, and other processes ``<name>.process_<n>.py`` where a name is taken.
 
-    Raises ``ImportError`` without PyTorch, and ``ValueError`` for an empty path, one with NUL, and other
-    ``values``. A directory that can't be written is a warning.
+    Raises ``ImportError`` without PyTorch, and ``ValueError`` for an empty path, one with NUL, and other ``values``
+    and ``dump``. A directory that can't be written is a warning.
     """
     return PrepareDebug(
         dump_src_dir,
@@ -136,4 +144,5 @@ def prepare_debug(
         stepping=stepping,
         allow_shared=allow_shared,
         values=values,
+        dump=dump,
     )

@@ -7,6 +7,7 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import field
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
@@ -49,12 +50,17 @@ class GuardLine:
 
 @dataclass(frozen=True)
 class EntryGuards:
-    """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly)."""
+    """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly).
+
+    ``common`` is the function of the file that checks the first ``common_lines`` lines, if other entries have them too.
+    """
 
     name: str
     lines: Tuple[GuardLine, ...]
     naming: Naming = field(repr=False)
     live: LiveGuard = field(repr=False)
+    common: str = ""
+    common_lines: int = 0
 
     @staticmethod
     def of(manager: Guards, name: str, naming: Optional[Naming] = None) -> EntryGuards:
@@ -83,19 +89,14 @@ class EntryGuards:
         # Nearly every tensor has a guard that no dimension of it is marked, which says no more than that: all are one.
         unmarked = {number: read for number, read in enumerate(map(_unmarked, self.lines)) if read is not None}
         together = unmarked if len(unmarked) > 2 else {}
-        conditions = []
-        for number, line in enumerate(self.lines):
-            if number in together:
-                continue
-            notes = [f"{line.why_live}, asks PyTorch: {line.code}"] if line.live else []
-            notes += [line.user_line] if line.user_line else []
-            comment = "  # " + " | ".join(notes) if notes else ""
-            conditions.append(f"{line.expression}{one_line(comment)}")
+        conditions = [f"{self.common}(L, G)"] if self.common else []
+        for number, line in list(enumerate(self.lines))[self.common_lines :]:
+            if number not in together:
+                conditions.append(_condition(line))
         if together:
             tensors = ", ".join(together.values())
             conditions.append(f"all(map(___check_dimension_marks, ({tensors})))  # {len(together)} tensors")
-        text = "\n        and ".join(conditions or ["True  # no guards at all"])
-        return f"@___guard\ndef {self.name}(L, G, **___kwargs_ignored):\n    return (\n        {text}\n    )\n"
+        return _guard_function(self.name, conditions)
 
     def table(self) -> LiveTable:
         """Return what a file that holds only this function needs at run time."""
@@ -131,6 +132,43 @@ class EntryGuards:
         if scope is None:
             raise NotLiveError(f"the cache entry of {self.name} is gone: the globals that its guards read are unknown")
         return scope
+
+
+def with_environment_once(entries: Mapping[str, EntryGuards]) -> Tuple[Dict[str, EntryGuards], List[str]]:
+    """Return the guards with one function for each process state that several entries were compiled in, and the texts
+    of these functions. Guards on the state come first, and read neither variables nor globals of the program.
+    """
+    states: Dict[Tuple[str, ...], List[str]] = {}
+    for key, guards in entries.items():
+        lines = itertools.takewhile(_is_of_the_environment, guards.lines)
+        states.setdefault(tuple(line.expression for line in lines), []).append(key)
+    found = dict(entries)
+    texts: List[str] = []
+    for state, keys in states.items():
+        if len(keys) > 1 and len(state) > 1:
+            name = f"__guard_of_the_environment_{len(texts)}"
+            texts.append(_guard_function(name, [_condition(line) for line in entries[keys[0]].lines[: len(state)]]))
+            found.update({key: replace(entries[key], common=name, common_lines=len(state)) for key in keys})
+    return found, texts
+
+
+def _is_of_the_environment(line: GuardLine) -> bool:
+    return not line.live and not any(
+        isinstance(node, ast.Name) and node.id in ("L", "G") for node in ast.walk(parse(line.expression))
+    )
+
+
+def _condition(line: GuardLine) -> str:
+    """Return the expression of a guard with its comment."""
+    notes = [f"{line.why_live}, asks PyTorch: {line.code}"] if line.live else []
+    notes += [line.user_line] if line.user_line else []
+    comment = "  # " + " | ".join(notes) if notes else ""
+    return f"{line.expression}{one_line(comment)}"
+
+
+def _guard_function(name: str, conditions: Sequence[str]) -> str:
+    text = "\n        and ".join(conditions or ["True  # no guards at all"])
+    return f"@___guard\ndef {name}(L, G, **___kwargs_ignored):\n    return (\n        {text}\n    )\n"
 
 
 def _unmarked(line: GuardLine) -> Optional[str]:

@@ -114,7 +114,21 @@ class DumpDirectory:
 
     def is_in(self, path: str) -> bool:
         """Return whether ``path`` is in this directory, by any name that the directory had in this process."""
-        return os.path.dirname(path) in self._names
+        return self._folder_in(path) is not None
+
+    def name_of(self, path: str) -> str:
+        """Return the name, relative to the directory, of a file that ``write`` has written at ``path``."""
+        folder, name = self._folder_in(path), os.path.basename(path)
+        return file_names.in_stages(name) if folder == file_names.STAGES else name
+
+    def _folder_in(self, path: str) -> Optional[str]:
+        """Return the folder in this directory in which the file is, empty for the directory itself; None if the file is
+        elsewhere."""
+        folder = os.path.dirname(path)
+        if folder in self._names:
+            return ""
+        parent, last = os.path.split(folder)
+        return last if last == file_names.STAGES and parent in self._names else None
 
     @property
     def may_run_code(self) -> bool:
@@ -148,6 +162,8 @@ class DumpDirectory:
     def write(self, name: str, content: Union[str, bytes]) -> Optional[str]:
         """Write ``content`` as the file ``name``; return the path, or ``None`` if it can't be written.
 
+        ``name`` may be in the folder of stages (``file_names.in_stages``). The file is beside the others if the folder
+        can't be made, because something else is in its place.
         A file of an earlier run is replaced. The path may have another name if other processes write here as well. A
         lone surrogate in a text is written escaped.
         """
@@ -158,7 +174,7 @@ class DumpDirectory:
                 if self.is_to_be_made:
                     os.makedirs(self._real, mode=0o700, exist_ok=True)
                     self.is_to_be_made = False
-                return self._write_whole(name, data)
+                return self._write_whole(self._with_folder(name), data)
         except synchronous(OSError) as error:
             note_failure(Failure(f"writing {name}", "", describe(error)))
             self._report(error)
@@ -167,7 +183,31 @@ class DumpDirectory:
     def remove(self, path: str) -> None:
         """Remove a file that ``write`` has written, if it is there."""
         with suppressed(OSError):
-            os.unlink(os.path.join(self._real, os.path.basename(path)))
+            os.unlink(os.path.join(self._real, self.name_of(path)))
+
+    def remove_own(self, path: str) -> bool:
+        """Remove a file of this process that nothing runs from; return False if other processes may have it, too."""
+        with self._lock:
+            name = self.name_of(path)
+            if self._shared or name not in self._own or not self._is_still(name, self._own[name]):
+                return False
+            with suppressed(OSError):
+                os.unlink(os.path.join(self._real, name))
+                with suppressed(OSError):  # other files are there
+                    os.rmdir(os.path.join(self._real, file_names.STAGES))
+                return True
+            return False
+
+    def _with_folder(self, name: str) -> str:
+        """Return the name, without its folder where there can be none."""
+        folder, _, plain = name.rpartition("/")
+        if folder and name not in self._own:
+            path = os.path.join(self._real, folder)
+            with suppressed(OSError):
+                self._my_slot().make_folder(folder)
+            if os.path.islink(path) or not (os.path.isdir(path) and os.access(path, os.W_OK)):
+                return plain
+        return name
 
     def _write_whole(self, name: str, data: bytes) -> str:
         # 1. The content goes into a temporary file, of which this process has one: no reader finds a part of it.

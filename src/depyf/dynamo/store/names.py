@@ -7,10 +7,12 @@ global names. Users compare dumps with ``diff -r``, so neither may appear.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
+from depyf.base.messages import warn
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.report.render.hidden_values import HiddenValues
@@ -18,12 +20,31 @@ from depyf.torch_trace.addresses import without_addresses
 
 LONGEST_FUNCTION_NAME = 80
 
+READ, EVERYTHING = "read", "all"
+FILES = "DEPYF_FILES"
+"""The variable that says which files a dump has beside each other."""
+
 _UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
 _OBJECT_ID = re.compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
 _GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
 _PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
 """The line of torch that requested a guard: it differs when the compiler caches are warm."""
 _COMPILED_FN = re.compile(r"__compiled_fn_(\d+)")
+
+
+def chosen_files(given: Optional[str] = None) -> str:
+    """Return ``EVERYTHING`` or ``READ``: as ``given``, as the environment says, or ``READ``.
+
+    Raises ``ValueError`` for another word. Another word in the environment is reported.
+    """
+    if given is not None:
+        if given not in (READ, EVERYTHING):
+            raise ValueError(f"dump={given!r}: depyf knows {READ!r} and {EVERYTHING!r}")
+        return given
+    chosen = os.environ.get(FILES, "")
+    if chosen and chosen not in (READ, EVERYTHING):
+        warn("%s=%s is neither %s nor %s: the dump is as without it", FILES, chosen, READ, EVERYTHING)
+    return EVERYTHING if chosen == EVERYTHING else READ
 
 
 def file_stem(function_name: str) -> str:

@@ -213,13 +213,27 @@ class Slot:
     def _enter(self, name: str) -> str:
         """Make the folder of the slots, for those who may write into the directory; return its path."""
         folder = os.path.join(self._directory, name)
-        with suppressed(FileExistsError):
-            os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
-        _refuse_link(folder)
+        self._make(folder)
         if self.is_apart and os.lstat(folder).st_uid not in (current_user(), 0, NOBODY):
             raise PermissionError(errno.EPERM, "another user has made a folder of this one's", folder)
         self._access.give_folder(folder)
         return folder
+
+    def make_folder(self, name: str) -> None:
+        """Make the folder ``name`` in the directory, for those who may write into the directory, if there is none.
+        Raises ``OSError``, also for a link in its place."""
+        folder = os.path.join(self._directory, name)
+        if self._make(folder):
+            self._access.give_folder(folder)
+
+    def _make(self, folder: str) -> bool:
+        """Return whether the folder is new. Raises ``OSError``, also for a link in its place."""
+        is_new = False
+        with suppressed(FileExistsError):
+            os.mkdir(folder, 0o700 if self.is_apart else stat.S_IMODE(os.stat(self._directory).st_mode))
+            is_new = True
+        _refuse_link(folder)
+        return is_new
 
     def _take(self, first: int) -> Tuple[int, KeptLock]:
         """Take the lowest free slot; its list of files starts with a unique identity."""

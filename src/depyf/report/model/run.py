@@ -77,7 +77,8 @@ class Artifact(HasText):
     ``backward`` says whether it computes gradients, None where that is not known or makes no sense. ``piece`` names the
     part of the graph, if a backend has split the graph; empty for the whole. ``modules`` are the modules that the
     operations were called in, for the last graphs of a compilation only; empty where not known. ``memory`` is known for
-    forward and backward graphs, and for the modules that Inductor generated for them.
+    forward and backward graphs, and for the modules that Inductor generated for them. ``equals`` is the id of the graph
+    of another stage with the same text, whose file ``path`` is; empty for an artifact with a file of its own.
     """
 
     id: str
@@ -95,6 +96,7 @@ class Artifact(HasText):
     links: Tuple[Link, ...] = field(default=(), repr=False)
     modules: Tuple[ModulePart, ...] = field(default=(), repr=False)
     memory: Optional[Memory] = field(default=None, repr=False)
+    equals: str = ""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def runs_of_files(directory: str, names: Optional[Iterable[str]] = None) -> Dict
     empty if there are none of a dump.
     """
     by_mark: Dict[str, List[_File]] = {}
-    for name in sorted(os.listdir(directory) if names is None else names):
+    for name in file_names.listed(directory) if names is None else sorted(names):
         found = _file(directory, name)
         if found is not None:
             by_mark.setdefault(found.parts.get("mark") or "", []).append(found)
@@ -113,10 +113,11 @@ def _run(files: Sequence[_File], rank: Optional[int]) -> Run:
 def _artifact(file: _File, ids: Mapping[str, str]) -> Artifact:
     stage = file_names.wrapper_stage(file.stage) if file.kind == "wrapper" else file.stage
     origin = _ORIGIN.search(file.text)
+    plain = file_names.without_folder(file.name)
     return Artifact(
-        id=file.name,
+        id=plain,
         kind=file.kind,
-        title=file.name,
+        title=plain,
         compile_id=origin.group(4) if origin and file.kind == "transformed" else ids.get(file.parts.get("graph") or ""),
         stage=stage,
         order=_ORDER_OF_STAGE.get(stage, _BACKEND_ORDER) if file.kind == "graph" else ORDER[file.kind],

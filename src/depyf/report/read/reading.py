@@ -51,7 +51,7 @@ class Loaded:
         if artifact.text is not None or artifact.path is None or self.directory is None:
             return artifact.content
         try:  # a manifest may name anything, and what is read is shown on a page
-            return read_text(path_inside(self.directory, artifact.path), follow=False)
+            return read_text(path_inside(self.directory, artifact.path, file_names.STAGES), follow=False)
         except synchronous(OSError):
             return None
 

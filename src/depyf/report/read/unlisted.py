@@ -48,7 +48,7 @@ def _unlisted(directory: str, runs: Sequence[Run]) -> List[str]:
         return []
     known: Set[Optional[str]] = {artifact.path for run in runs for artifact in run.artifacts}
     found = []
-    for name in sorted(os.listdir(directory)):
+    for name in file_names.listed(directory):
         if name not in known and file_names.kinds_of(name):
             with suppressed(OSError):
                 if os.lstat(os.path.join(directory, name)).st_mtime >= begun:

@@ -21,6 +21,7 @@ from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Fallback, Function, Place, Run
 from depyf.report.render.markdown_text import code, inline, link
 from depyf.report.render.memory_words import short_line, with_memory
+from depyf.torch_trace import file_names
 from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
 
@@ -183,8 +184,14 @@ def _lookup(each: CacheLookup) -> str:
 
 
 def _printed(run: Run) -> Iterator[str]:
-    """Yield the graphs of the whole function that backends and passes have printed, in order."""
-    printed = [a for a in run.artifacts if a.path is not None and a.kind == "graph" and a.stage not in _STAGES]
+    """Yield the graphs of the whole function that backends and passes have printed, in order; those that are rarely
+    read are left out."""
+    printed = [
+        each
+        for each in run.artifacts
+        if each.path is not None and each.kind == "graph" and each.stage not in _STAGES and not each.equals
+    ]
+    printed = [each for each in printed if not file_names.is_in_stages(each.path or "")]
     whole = [_link(artifact) for artifact in printed if not artifact.piece]
     if whole:
         yield ""

@@ -7,7 +7,6 @@ graphs, and last the guards of every entry. Importing the file runs no code of t
 
 from __future__ import annotations
 
-import os
 from types import CodeType
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 
@@ -29,7 +28,7 @@ from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, s
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_names
 from depyf.dynamo.guards import entry_guards as guard_rendering
-from depyf.dynamo.guards.entry_guards import EntryGuards
+from depyf.dynamo.guards.entry_guards import EntryGuards, with_environment_once
 from depyf.dynamo.guards.live_values import LiveTable, register
 from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks.nested_code import names_in
@@ -70,9 +69,11 @@ def _files_of(name: str, session: Session) -> List[str]:
     """Return the names of the files with the graph of that compiled function, by stage (of a warm cache, too)."""
     graphs, kernels = session.files_of(name)
     graphs.sort(key=lambda record: place_in_order(record.stage))
-    files = [(record.path, record.runs) for record in graphs]
+    files = [(record.path, record.runs) for record in graphs if not record.equals]
     files += [(record.path, record.runs) for record in kernels]
-    shown = (os.path.basename(path) + (", which runs" if runs else "") for path, runs in files if path is not None)
+    shown = (
+        session.directory.name_of(path) + (", which runs" if runs else "") for path, runs in files if path is not None
+    )
     return list(dict.fromkeys(shown))
 
 
@@ -92,7 +93,7 @@ def full_code(
     constants = Constants(hidden)
     stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]
     naming = Naming(stable.text, None if hidden is None else hidden.guard)
-    guards = _guards_of(stories, naming)
+    guards, of_environment = with_environment_once(_guards_of(stories, naming))
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
 
@@ -104,7 +105,12 @@ def full_code(
         defined = _globals(stories, own, guards, real_names, constants)
         # The code is what is read; names are looked up when it is called, so guards and graphs may stand below.
         body = "\n\n\n".join(
-            [*(text.text for text in texts), *stubs, *(each for text in texts for each in text.guards)]
+            [
+                *(text.text for text in texts),
+                *stubs,
+                *(each.rstrip() for each in of_environment),
+                *(each for text in texts for each in text.guards),
+            ]
         )
         return "\n".join([top, defined, "", body, ""])
 

@@ -20,6 +20,7 @@ from depyf.dynamo.scripts.from_text import script_from_text
 from depyf.dynamo.scripts.running import STOPPED, environment, run_script
 from depyf.dynamo.scripts.whole import HowItRuns, RecordedCall, Script, write_script
 from depyf.dynamo.store.names import compiled_fn_number
+from depyf.report.read.reading import manifests_in_directory
 from depyf.torch_trace import file_names
 from depyf.torch_trace.log_file import find_logs
 from depyf.torch_trace.stages import NamedStage, Stage
@@ -100,7 +101,7 @@ def extract_file(
 def _refuse_logs(path: str) -> None:
     """Raise ``LookupError`` for a log of PyTorch's trace, and a directory that has nothing but logs."""
     logs = find_logs(path)
-    if logs and not any(map(file_names.graph_in, os.listdir(path) if os.path.isdir(path) else ())):
+    if logs and not any(map(file_names.graph_in, file_names.listed(path) if os.path.isdir(path) else ())):
         raise LookupError(
             f"{logs[0]} is a log of PyTorch's trace, and graphs are extracted from dump directories: run the program "
             "again with `depyf run -o DIR`, or with DEPYF_DUMP=DIR set, and extract from DIR"
@@ -113,13 +114,21 @@ def _files(directory: str) -> List[GraphSource]:
     """Return the graph files of a dump, including files of named stages (of passes and backends)."""
     sources = []
     stages = {stage.value: stage for stage in Stage}
-    for name in sorted(os.listdir(directory)):
-        match = file_names.graph_in(name)
+    files = {file_names.without_folder(name): name for name in file_names.listed(directory)}
+    # A state that equals another one of its graph is in the file of the other, as the manifest says.
+    shared = {
+        each.id: files[each.equals]
+        for loaded in manifests_in_directory(directory)[0]
+        for each in loaded.run.artifacts
+        if each.equals in files
+    }
+    for own, name in sorted({**files, **shared}.items()):
+        match = file_names.graph_in(own)
         if match is None:
             continue
         text = read_text(os.path.join(directory, name), follow=False)
         function, value, index = match
-        if value in stages or text.startswith(f"# {value} of {function}"):
+        if value in stages or own in shared or text.startswith(f"# {value} of {function}"):
             of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
             stage = stages.get(value) or NamedStage(value)
             source = GraphSource(
