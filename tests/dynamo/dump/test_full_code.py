@@ -256,6 +256,23 @@ def test_guards_on_the_environment_that_entries_share_are_one_function(tmp_path:
         assert not guard({"x": x, "n": True}, globals())
 
 
+def test_the_guards_of_an_entry_are_what_it_does_not_share_with_the_others(tmp_path: Path) -> None:
+    def function(x: Any, n: Any, s: Any) -> Any:
+        return x * s.a + s.b if s.c == "three" and n is None else x
+
+    x, settings = torch.ones(4), SimpleNamespace(a=1, b=2.0, c="three")
+    module = dumped(tmp_path, function, (x, "one", settings), (x, None, settings))
+    guards = module.__guard_0_for_function, module.__guard_1_for_function
+    shared, text = module.__guard_in_common_for_function, Path(str(module.__file__)).read_text(encoding="utf-8")
+    assert text.count("'three'") == 1
+    scope = {"x": x, "n": None, "s": settings}
+    assert shared(scope, globals())
+    assert [guard(scope, globals()) for guard in guards] == [False, True]
+    settings.c = "four"
+    assert not shared(scope, globals())
+    assert not guards[1](scope, globals())
+
+
 def test_the_first_entry_whose_guards_hold_is_run(tmp_path: Path) -> None:
     def function(x: Any, n: int) -> Any:
         return x + n

@@ -7,7 +7,6 @@ PyTorch when the file is imported in the process that compiled (see ``guards_liv
 from __future__ import annotations
 
 import ast
-import itertools
 from dataclasses import field
 from types import CodeType
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
@@ -25,6 +24,9 @@ from depyf.dynamo.hooks.torch_types import Guards
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
+_LEAST_IN_COMMON = 4
+"""A function of its own is shorter to read for at least so many guards."""
+
 _DEFINED_IN_FILE = frozenset({"L", "G", "___ids", "___names", "___live"})
 
 
@@ -52,15 +54,15 @@ class GuardLine:
 class EntryGuards:
     """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly).
 
-    ``common`` is the function of the file that checks the first ``common_lines`` lines, if other entries have them too.
+    ``common`` are functions of the file that check lines which other entries have too: the expressions ``elsewhere``.
     """
 
     name: str
     lines: Tuple[GuardLine, ...]
     naming: Naming = field(repr=False)
     live: LiveGuard = field(repr=False)
-    common: str = ""
-    common_lines: int = 0
+    common: Tuple[str, ...] = ()
+    elsewhere: FrozenSet[str] = field(default=frozenset(), repr=False)
 
     @staticmethod
     def of(manager: Guards, name: str, naming: Optional[Naming] = None) -> EntryGuards:
@@ -84,19 +86,24 @@ class EntryGuards:
                     lines.append(line)
         return EntryGuards(name, tuple(lines), naming, LiveGuard(manager))
 
+    @property
+    def own_lines(self) -> List[GuardLine]:
+        """The lines that no other function of the file checks."""
+        return [line for line in self.lines if line.expression not in self.elsewhere]
+
     def source(self) -> str:
         """Return the text of the guard function. It needs ``header`` before it."""
         # Nearly every tensor has a guard that no dimension of it is marked, which says no more than that: all are one.
-        unmarked = {number: read for number, read in enumerate(map(_unmarked, self.lines)) if read is not None}
+        lines = self.own_lines
+        unmarked = {number: read for number, read in enumerate(map(_unmarked, lines)) if read is not None}
         together = unmarked if len(unmarked) > 2 else {}
-        conditions = [f"{self.common}(L, G)"] if self.common else []
-        for number, line in list(enumerate(self.lines))[self.common_lines :]:
-            if number not in together:
-                conditions.append(_condition(line))
+        conditions = [f"{name}(L, G)" for name in self.common]
+        conditions += [_condition(line) for number, line in enumerate(lines) if number not in together]
         if together:
             tensors = ", ".join(together.values())
             conditions.append(f"all(map(___check_dimension_marks, ({tensors})))  # {len(together)} tensors")
-        return _guard_function(self.name, conditions)
+        text = "\n        and ".join(conditions or ["True  # no guards at all"])
+        return f"@___guard\ndef {self.name}(L, G, **___kwargs_ignored):\n    return (\n        {text}\n    )\n"
 
     def table(self) -> LiveTable:
         """Return what a file that holds only this function needs at run time."""
@@ -134,22 +141,42 @@ class EntryGuards:
         return scope
 
 
-def with_environment_once(entries: Mapping[str, EntryGuards]) -> Tuple[Dict[str, EntryGuards], List[str]]:
-    """Return the guards with one function for each process state that several entries were compiled in, and the texts
-    of these functions. Guards on the state come first, and read neither variables nor globals of the program.
+def with_common_once(
+    entries: Mapping[str, EntryGuards], functions: Sequence[Tuple[str, Sequence[str]]]
+) -> Tuple[Dict[str, EntryGuards], List[EntryGuards]]:
+    """Return the guards with those that several entries have in common in functions of their own, and these functions.
+
+    ``functions`` are the functions of a file: the name, and the keys of its entries. Guards on the state of the process
+    are common to entries of all functions; what the entries of one function have in common leaves what differs.
     """
+    found = dict(entries)
+    made: List[EntryGuards] = []
+
+    def share(name: str, keys: Sequence[str], least: int, wanted: Optional[Callable[[GuardLine], bool]] = None) -> None:
+        # The order of guards may change: an exception in one is a failure of all, as it is for PyTorch.
+        common = set.intersection(*({line.expression for line in found[key].own_lines} for key in keys))
+        lines = tuple(line for line in found[keys[0]].own_lines if line.expression in common)
+        lines = lines if wanted is None else tuple(filter(wanted, lines))
+        if len(lines) < least or any(each.name == name for each in made):  # two functions of one name share nothing
+            return
+        made.append(replace(entries[keys[0]], name=name, lines=lines))
+        for key in keys:
+            guards = found[key]
+            elsewhere = guards.elsewhere | {line.expression for line in lines}
+            found[key] = replace(guards, common=(*guards.common, name), elsewhere=elsewhere)
+
     states: Dict[Tuple[str, ...], List[str]] = {}
     for key, guards in entries.items():
-        lines = itertools.takewhile(_is_of_the_environment, guards.lines)
-        states.setdefault(tuple(line.expression for line in lines), []).append(key)
-    found = dict(entries)
-    texts: List[str] = []
-    for state, keys in states.items():
-        if len(keys) > 1 and len(state) > 1:
-            name = f"__guard_of_the_environment_{len(texts)}"
-            texts.append(_guard_function(name, [_condition(line) for line in entries[keys[0]].lines[: len(state)]]))
-            found.update({key: replace(entries[key], common=name, common_lines=len(state)) for key in keys})
-    return found, texts
+        state = tuple(line.expression for line in guards.lines if _is_of_the_environment(line))
+        states.setdefault(state, []).append(key)
+    for number, keys in enumerate(states.values()):
+        if len(keys) > 1:
+            share(f"__guard_of_the_environment_{number}", keys, 2, _is_of_the_environment)
+    for name, of_function in functions:
+        keys = [key for key in dict.fromkeys(of_function) if key in found]
+        if len(keys) > 1:
+            share(f"__guard_in_common_for_{name}", keys, _LEAST_IN_COMMON)
+    return found, made
 
 
 def _is_of_the_environment(line: GuardLine) -> bool:
@@ -164,11 +191,6 @@ def _condition(line: GuardLine) -> str:
     notes += [line.user_line] if line.user_line else []
     comment = "  # " + " | ".join(notes) if notes else ""
     return f"{line.expression}{one_line(comment)}"
-
-
-def _guard_function(name: str, conditions: Sequence[str]) -> str:
-    text = "\n        and ".join(conditions or ["True  # no guards at all"])
-    return f"@___guard\ndef {name}(L, G, **___kwargs_ignored):\n    return (\n        {text}\n    )\n"
 
 
 def _unmarked(line: GuardLine) -> Optional[str]:

@@ -28,7 +28,7 @@ from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, s
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_names
 from depyf.dynamo.guards import entry_guards as guard_rendering
-from depyf.dynamo.guards.entry_guards import EntryGuards, with_environment_once
+from depyf.dynamo.guards.entry_guards import EntryGuards, with_common_once
 from depyf.dynamo.guards.live_values import LiveTable, register
 from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.hooks.nested_code import names_in
@@ -93,7 +93,8 @@ def full_code(
     constants = Constants(hidden)
     stories = [replace(story, entries=tuple(map(constants.in_entry, story.entries))) for story in stories]
     naming = Naming(stable.text, None if hidden is None else hidden.guard)
-    guards, of_environment = with_environment_once(_guards_of(stories, naming))
+    of_functions = [(story.stem, [entry.name for entry in story.entries]) for story in stories]
+    guards, common = with_common_once(_guards_of(stories, naming), of_functions)
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
 
@@ -108,7 +109,7 @@ def full_code(
             [
                 *(text.text for text in texts),
                 *stubs,
-                *(each.rstrip() for each in of_environment),
+                *(each.source().rstrip() for each in common),
                 *(each for text in texts for each in text.guards),
             ]
         )
