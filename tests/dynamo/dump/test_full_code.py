@@ -13,6 +13,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List, Optional
 
 import pytest
@@ -258,7 +259,7 @@ def test_guards_on_the_environment_that_entries_share_are_one_function(tmp_path:
 
 def test_the_guards_of_an_entry_are_what_it_does_not_share_with_the_others(tmp_path: Path) -> None:
     def function(x: Any, n: Any, s: Any) -> Any:
-        return x * s.a + s.b if s.c == "three" and n is None else x
+        return x * s.a + s.b if s.c == "three" and n is None else x * s.a - s.b
 
     x, settings = torch.ones(4), SimpleNamespace(a=1, b=2.0, c="three")
     module = dumped(tmp_path, function, (x, "one", settings), (x, None, settings))

@@ -49,10 +49,7 @@ def artifacts_of(records: Sequence[Record], name_of: Callable[[str], str]) -> Li
             if artifact.kind == "graph" and known is None:
                 before[key] = artifact.order
     # The file that equal stages share may have been written anew since.
-    shared = (
-        replace(each, text=found[each.equals].text, runs=found[each.equals].runs) if each.equals in found else each
-        for each in found.values()
-    )
+    shared = (replace(each, text=found[each.equals].text) if each.equals in found else each for each in found.values())
     return after_the_whole(list(shared))
 
 

@@ -70,7 +70,8 @@ class StagesView {
   }
 
   item(each, list) {
-    return el("li", {}, el("a", { href: address("stages", [each.id], {}, this.run), "data-artifact": each.id, title: each.title, "aria-current": each === this.artifact ? "true" : null }, shortened(nameAmong(each, list), 60)));
+    const same = each.equals ? `${each.title}: the same graph as in ${each.equals}` : each.title;
+    return el("li", {}, el("a", { class: each.equals ? "quiet" : null, href: address("stages", [each.id], {}, this.run), "data-artifact": each.id, title: same, "aria-current": each === this.artifact ? "true" : null }, shortened(nameAmong(each, list), 60)));
   }
 
   go({ parts, keys }) {
@@ -139,7 +140,7 @@ class StagesView {
     fill(
       this.about,
       el("span", { class: "mono", title: artifact.path || artifact.title }, shortened(artifact.path || artifact.title, 90)),
-      artifact.runs === true ? "  ·  this file runs" : artifact.runs === false ? "  ·  does not run" : "",
+      artifact.equals ? "  ·  the same graph: it has no file of its own" : artifact.runs === true ? "  ·  this file runs" : artifact.runs === false ? "  ·  does not run" : "",
       line ? [`  ·  line ${line}`, lines.length ? [" comes from ", lines.slice(0, 6).map((where) => [place(run, where), " "])] : null] : null
     );
   }
