@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import linecache
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Optional
+from types import ModuleType
+from typing import Any, Callable, Dict, Optional
 
 import pytest
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
+import depyf  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.dump.full_code.user_globals import definition_of  # noqa: E402
 from depyf.dynamo.hooks import generated_code, torch_names  # noqa: E402
 from depyf.dynamo.store import writers  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
+from depyf.running import runner  # noqa: E402
+from depyf.running.runner import SessionOptions  # noqa: E402
 
 HEAD = """
 import contextlib, os, sys
@@ -134,3 +141,96 @@ def test_a_module_of_pytorchs_that_fails_here_is_no_bug_of_depyfs(
     assert "bug" not in caplog.text
     broken.clear()
     assert generated_code.pycode_cache() is not None
+
+
+def with_builtin(name: str, call: Callable[[], Any]) -> Any:
+    """Return what ``call`` returns while the builtin raises."""
+    original = getattr(builtins, name)
+
+    def raises(*args: Any, **kwargs: Any) -> Any:
+        raise ArithmeticError(name)
+
+    try:
+        vars(builtins)[name] = raises
+        return call()
+    finally:
+        vars(builtins)[name] = original
+
+
+BUILTINS = ("any", "callable", "id", "isinstance", "len", "list", "map", "next", "range", "str", "tuple", "type", "zip")
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_calls_do_not_need_builtins_that_the_program_has_replaced(tmp_path: Path) -> None:
+    x = torch.arange(3.0)
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    compiled(x)
+    # PyTorch's own calls need some of them in some versions.
+    plain = [name for name in BUILTINS if _result(name, lambda: compiled(x)) is not None]
+    with depyf.prepare_debug(tmp_path):
+        assert [name for name in plain if _result(name, lambda: compiled(x)) != [1.0, 2.0, 3.0]] == []
+    assert {"id", "any"} <= set(plain)
+
+
+def _result(name: str, call: Callable[[], Any]) -> Any:
+    try:
+        return with_builtin(name, call).tolist()
+    except (ArithmeticError, TypeError):
+        return None
+
+
+@pytest.mark.parametrize("name", ["id", "any", "isinstance", "tuple"])
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_a_session_starts_and_ends_while_a_builtin_raises(name: str, tmp_path: Path) -> None:
+    before = list(sys.meta_path)
+    context = depyf.prepare_debug(tmp_path / "one")
+    with_builtin(name, context.__enter__)
+    context.__exit__(None, None, None)
+    with depyf.prepare_debug(tmp_path / "two"):
+        result = torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1)).tolist()
+        other = depyf.prepare_debug(tmp_path / "three").__enter__()
+        with_builtin(name, lambda: other.__exit__(None, None, None))
+    last = depyf.prepare_debug(tmp_path / "four").__enter__()
+    with_builtin(name, lambda: last.__exit__(None, None, None))
+    assert (result, capture._sessions, capture._undo, sys.meta_path) == ([2.0], (), [], before)
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_a_loader_that_interrupts_when_asked_for_source_does_not_end_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_compiled = False
+
+    class Loader:
+        def get_source(self, name: str) -> str:
+            if is_compiled:
+                raise KeyboardInterrupt
+            raise ImportError(name)  # PyTorch asks, too
+
+    path = str(tmp_path / "missing" / "ghost.py")
+    ghost = ModuleType("ghost")
+    vars(ghost).update(__file__=path, __loader__=Loader())
+    exec(compile("def f(x):\n    return x + 1\n", path, "exec"), vars(ghost))
+    monkeypatch.setitem(sys.modules, "ghost", ghost)
+    with depyf.prepare_debug(tmp_path / "dump"):
+        linecache.lazycache(path, vars(ghost))
+        assert torch.compile(vars(ghost)["f"], backend="eager")(torch.ones(1)).tolist() == [2.0]
+        is_compiled = True
+    assert list((tmp_path / "dump").glob("full_code_for_f_0*.py"))
+
+
+def test_a_finder_that_interrupts_imports_of_depyf_does_not_end_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+            if name.startswith("depyf."):
+                raise KeyboardInterrupt(name)
+
+    recording = runner._Recording(str(tmp_path), None, find_nonfinite=False, traced=False, session=SessionOptions())
+    for name in ("depyf.dynamo.dump.prepare", "depyf.dynamo.hooks.safely"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    recording.begin()
+    assert "nothing is dumped: KeyboardInterrupt: depyf." in capsys.readouterr().err

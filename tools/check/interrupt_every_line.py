@@ -28,6 +28,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -41,6 +42,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 import depyf
+from depyf.base import messages
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import attribution, frame_evaluation, locks, patching, run_callback, torch_names
@@ -143,6 +145,47 @@ def compare_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
     return [stage.right for stage in compared.stages]
 
 
+def why_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
+    """Ask why a call of a function whose compilation has failed is not answered from the cache."""
+    torch._dynamo.reset()
+    x = torch.ones(3)
+    compiled = torch.compile(lambda x: user_function(x), backend="eager", fullgraph=True)
+    with contextlib.suppress(Exception):  # at the graph break
+        compiled(x)
+    enter_phase("why")
+    answer = depyf.why(compiled, x)
+    enter_phase("")
+    return str(answer)
+
+
+def message_program(directory: str, enter_phase: Callable[[str], None]) -> Any:
+    """Write a message into a pipe that nobody reads, in a program whose SIGPIPE has the action of the system."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        enter_phase("message")
+        written = messages.write(_Unbuffered(writing), "lost")
+        enter_phase("")
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+        os.close(writing)
+    return written
+
+
+class _Unbuffered:
+    """A stream without a buffer that is written when it is closed."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, text: str) -> None:
+        os.write(self._descriptor, text.encode())
+
+    def flush(self) -> None:
+        pass
+
+
 CONTEXTS: Dict[str, Callable[[str], Any]] = {
     "watch": lambda directory: depyf.watch(stream=io.StringIO()),
     "trace": lambda directory: depyf.trace(),
@@ -158,7 +201,8 @@ if frame_evaluation.has_stances():  # an older PyTorch can't be observed
 PROGRAMS: Dict[Tuple[str, ...], Program] = {
     ("enter", "hooks", "leave"): session_program,
     **{(f"{name}-enter", f"{name}-leave"): context_program(name, make) for name, make in CONTEXTS.items()},
-    **({("compare",): compare_program} if frame_evaluation.has_stances() else {}),
+    **({("compare",): compare_program, ("why",): why_program} if frame_evaluation.has_stances() else {}),
+    **({("message",): message_program} if hasattr(signal, "pthread_sigmask") else {}),
 }
 """Each program with its phases."""
 
@@ -307,6 +351,7 @@ class State:
                 "breakpointhook": sys.breakpointhook,
                 "recursion limit": sys.getrecursionlimit(),
                 "collection": gc.isenabled(),
+                "signals": _signals(),
                 "warnings": list(warnings.filters),
                 "descriptors": _descriptors(),
             }
@@ -346,6 +391,11 @@ def _held_locks() -> int:
     thread.start()
     thread.join()
     return len(held)
+
+
+def _signals() -> Any:
+    """Return the blocked signals, and those that wait."""
+    return (signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.sigpending()) if hasattr(signal, "sigpending") else ()
 
 
 def _descriptors() -> Any:

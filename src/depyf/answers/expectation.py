@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import dataclass
 from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
 from depyf.answers.watch import BREAK, FALLBACK, RECOMPILE, WatchEvent, counted, shortened
+from depyf.base.source_lines import source_line
 
 __tracebackhide__ = True  # pytest shows the lines of the test alone
 
@@ -95,7 +95,7 @@ def described(happened: Sequence[WatchEvent]) -> Iterator[str]:
         yield str(each)
         for path, line, function in each.stack:
             yield f'  File "{shortened(path)}", line {line}, in {function}'
-            text = linecache.getline(path, line).strip()
+            text = source_line(path, line)
             if text:
                 yield f"    {text}"
         if each.advice:

@@ -30,6 +30,9 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple, Type, TypeVar, overload
 
 from depyf.base.module_namespace import namespace_of
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
 
 E = TypeVar("E", bound=BaseException)
 
@@ -91,6 +94,35 @@ class suppressed:  # noqa: N801 - used as the function contextlib.suppress is
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> bool:
         return isinstance(error, self._kinds) and error is not None and not is_asynchronous(error)
+
+
+class suppressed_all:  # noqa: N801
+    """Suppress whatever code of the program raises that is called in the block, such as its loader's ``get_source``:
+    also a ``KeyboardInterrupt`` that it raises itself, but no exception from outside."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> bool:
+        return error is not None and is_of_called(error)
+
+
+def is_of_called(error: BaseException) -> bool:
+    """Return whether depyf, or code that it called, raised ``error``: of types that are no ``Exception``, whether a
+    statement raised it, or ``sys.exit``, and not in a signal handler or the like."""
+    if isinstance(error, Exception):
+        return not is_asynchronous(error)
+    frames = list(_frames(_traceback(error)))
+    handlers = _signal_handlers()
+    if _is_called_with_its_caller(frames) or any(frame.f_code is code for frame, _ in frames for code in handlers):
+        return False
+    frame, offset = frames[-1]
+    raises = any(
+        each.offset == offset and each.opname == "RAISE_VARARGS" for each in dis.get_instructions(frame.f_code)
+    )
+    return raises or (isinstance(error, SystemExit) and "exit" in frame.f_code.co_names)
 
 
 def is_asynchronous(error: BaseException) -> bool:

@@ -13,8 +13,11 @@ import sys
 from types import TracebackType
 from typing import Any, Collection, Optional, TextIO, Tuple, Type, Union
 
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed_all, synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.write_signals import without_write_signals
+
+keep_builtins(globals())
 
 _logger = logging.getLogger("depyf")
 
@@ -37,10 +40,9 @@ def warn(message: str, *args: object) -> None:
 
 def describe(error: BaseException) -> str:
     """Return ``Type: message`` of an exception whose own ``__str__`` may raise."""
-    try:
+    with suppressed_all():
         return f"{type(error).__name__}: {error}"
-    except synchronous():
-        return f"{type(error).__name__} (its message can't be shown)"
+    return f"{type(error).__name__} (its message can't be shown)"
 
 
 def cut(text: str, limit: int, end: str = "...") -> str:

@@ -17,7 +17,10 @@ from types import FrameType
 from typing import Iterator, List, Optional, Tuple
 
 from depyf.base.asynchronous import suppressed
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
+
+keep_builtins(globals())
 
 _TRIES, _PAUSE = 20, 0.005
 """How often a removal is tried, and the seconds in between: searches take less than that, unless they block."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from types import GetSetDescriptorType, ModuleType
 from typing import Any, Dict
 
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
+
 _MODULES_OWN: Any = vars(ModuleType)["__dict__"]
 _CLASSES_OWN = type.__dict__["__dict__"]
 _ORDER = type.__dict__["__mro__"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 from typing import Callable, Sequence, TypeVar
 
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
+
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 """The folder of the package, with the separator at its end."""
 

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import BinaryIO, Callable, Iterable, List, cast
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
 
 _Open = Callable[[int, str], BinaryIO]
 

@@ -18,6 +18,10 @@ from __future__ import annotations
 
 from typing import Callable
 
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
+
 
 class restoring:  # noqa: N801 - used as a function
     """Call ``restore`` when the block ends, until one call has returned: it may be called again after it was

@@ -6,7 +6,10 @@ import contextlib
 import gc
 from typing import Iterator
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
+
+keep_builtins(globals())
 
 
 @contextlib.contextmanager

@@ -14,7 +14,10 @@ from os import getpid  # not by its name in os: a test may have replaced that by
 from typing import Any, Iterator
 
 from depyf.base.asynchronous import suppressed
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
+
+keep_builtins(globals())
 
 
 class _OnThisThread:

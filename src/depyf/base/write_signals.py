@@ -16,7 +16,10 @@ import signal
 from typing import Iterator
 
 from depyf.base.asynchronous import getsignal
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
+
+keep_builtins(globals())
 
 _CAUSED = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, "pthread_sigmask")]
 

@@ -14,7 +14,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any, Callable, ContextManager, Iterator, List, NoReturn, Optional
 
-from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.asynchronous import is_of_called, suppressed, suppressed_all, synchronous
 from depyf.base.messages import takes_escapes, write
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.visible import visible
@@ -188,7 +188,9 @@ class _Recording:
         """Start the session while the program imports torch's compiler; exceptions must not reach the program."""
         try:
             self._begin()
-        except synchronous() as error:
+        except BaseException as error:  # the program may have a finder that refuses depyf's modules with anything
+            if not is_of_called(error):
+                raise
             _say([f"nothing is dumped: {type(error).__name__}: {error}"])
 
     def _begin(self) -> None:
@@ -256,7 +258,9 @@ class _Recording:
             return [*lines, f"{old} is of an earlier run"] if os.path.exists(old) else lines
         try:
             return self._summary()
-        except synchronous() as error:
+        except BaseException as error:
+            if not is_of_called(error):
+                raise
             return [f"no summary: {type(error).__name__}: {error}", f"{'the dump':<24}{self._directory}"]
 
     def _summary(self) -> List[str]:
@@ -317,8 +321,11 @@ class _Recording:
 
 
 def _say(lines: List[str]) -> None:
-    from depyf.dynamo.hooks.safely import with_rank
-
     with suppressed(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()
-    write(sys.stderr, "".join(f"{with_rank(f'depyf: {line}')}\n" for line in lines))
+    lines = [f"depyf: {line}" for line in lines]
+    with suppressed_all():
+        from depyf.dynamo.hooks.safely import with_rank
+
+        lines = [with_rank(line) for line in lines]
+    write(sys.stderr, "".join(f"{line}\n" for line in lines))

@@ -7,8 +7,11 @@ import os
 import sysconfig
 from typing import Callable, Optional, Sequence, Tuple, TypeVar
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.own_package import is_own
 from depyf.torch_trace import file_names
+
+keep_builtins(globals())
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 _STANDARD_LIBRARY = "/lib/python3."

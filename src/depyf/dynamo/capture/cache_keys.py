@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import linecache
 import os
 from collections import Counter
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import Counter as CounterOf
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.regular_files import read_text
+from depyf.base.source_lines import source_lines
 from depyf.dynamo.hooks import torch_settings
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.structured_trace_listener import interned_strings
@@ -73,7 +73,7 @@ class CacheKeys:
         The line may be another one in the next run, and classes in one file have methods of one name.
         """
         if file not in self._qualified_names:
-            self._qualified_names[file] = source_facts("".join(linecache.getlines(file))).definitions
+            self._qualified_names[file] = source_facts("".join(source_lines(file))).definitions
         return self._qualified_names[file].get((name, line), (name, 0))[0]
 
 

@@ -10,11 +10,14 @@ import weakref
 from types import FrameType
 from typing import Dict, Optional, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.frames import callers
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import CALL_SITE, START, Event
+
+keep_builtins(globals())
 
 
 class CallSites:

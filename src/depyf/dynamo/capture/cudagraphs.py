@@ -11,6 +11,7 @@ import logging
 import time
 from typing import Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
@@ -18,6 +19,8 @@ from depyf.dynamo.hooks.patching import Undo, call_before, registered
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.cudagraphs import RERECORDED, SKIPPED, is_skip
 from depyf.torch_trace.events import Event
+
+keep_builtins(globals())
 
 _LOGGERS = ("__cudagraphs", "__perf_hints")
 """Inductor's loggers for these messages; PyTorch up to 2.4 uses the second."""

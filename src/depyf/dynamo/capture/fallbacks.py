@@ -18,7 +18,9 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
+from depyf.base.asynchronous import suppressed_all
 from depyf.base.messages import describe
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.own_package import FOLDER
 from depyf.diagnosis.break_advice import is_raised_limit
 from depyf.dynamo.capture.records import Cause, FrameSkipped
@@ -37,6 +39,8 @@ from depyf.torch_trace.breaks import BreakReport, break_report
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, Event
 from depyf.torch_trace.tracebacks import Frame, users_stack
 from depyf.torch_trace.user_code import innermost_line
+
+keep_builtins(globals())
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
 _ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
@@ -90,7 +94,10 @@ class Fallbacks:
         receivers = list(self._receivers())
         if not receivers:
             return
-        stack = users_stack("".join(traceback.format_exception(type(error), error, error.__traceback__)))
+        shown = ""
+        with suppressed_all():  # a loader of the program is asked for its source
+            shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        stack = users_stack(shown)
         compile_id, frame_locals = compile_ids.compile_id_of(error), frames.frame_locals(code)
         for session in receivers:
             session.add(_record(session, code, cause, reason, compile_id, stack, limit, frame_locals))

@@ -13,6 +13,7 @@ import weakref
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import GraphFile, KernelFile
 from depyf.dynamo.capture.relocate import SourceFile
@@ -42,6 +43,8 @@ from depyf.torch_trace.stages import (
     with_status,
     without_imports,
 )
+
+keep_builtins(globals())
 
 if TYPE_CHECKING:
     import torch

@@ -17,6 +17,7 @@ from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import is_asynchronous
 from depyf.base.messages import warn
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.capture.cache_keys import CacheKeys
 from depyf.dynamo.capture.call_sites import CallSites
@@ -51,6 +52,8 @@ from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.dynamo.store.process_end import at_process_end
 from depyf.torch_trace.events import METRICS, PHASE, STANDALONE, START, Event
+
+keep_builtins(globals())
 
 _DEBUGGERS = ("debugpy", "pydevd", "_pydevd_bundle")
 """Before PyTorch 2.6 Dynamo would compile the functions that lead to a stop. (At the stop it is switched off.)"""

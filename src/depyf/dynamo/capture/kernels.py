@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Callable, Optional
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.capture.launches import note_module
 from depyf.dynamo.capture.records import KernelFile
 from depyf.dynamo.capture.relocate import distinguished
@@ -22,6 +23,8 @@ from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.torch_trace import file_names
 from depyf.torch_trace.events import FORWARD_METRICS
 from depyf.torch_trace.provenance import generated_lines_event
+
+keep_builtins(globals())
 
 Loader = Callable[..., object]
 

@@ -11,8 +11,11 @@ import weakref
 from types import CodeType
 from typing import Dict, Optional, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
+
+keep_builtins(globals())
 
 _replaced: Dict[int, Tuple[weakref.ref[CodeType], CodeType]] = {}
 """By the id of code that runs from a file: a weak reference to it, and the code that Dynamo made."""

@@ -16,6 +16,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.base.messages import listed
+from depyf.base.own_builtins import keep_builtins
 from depyf.diagnosis.break_advice import described_error_in_line
 from depyf.dynamo.capture.fallbacks import fallbacks, is_users, is_users_file
 from depyf.dynamo.capture.records import Cause, EarlierFunction, GraphFile, Incomplete, KernelFile, TransformedCode
@@ -23,6 +24,8 @@ from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
+
+keep_builtins(globals())
 
 _NAMED = 3
 """Name at most this many functions with the reason why they are not compiled."""
@@ -70,9 +73,8 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
                 if callback is not None or not _is_of_others(frame.f_locals.get("fn"), others):
                     note(callback, frame)
             # It matters where nothing is compiled, and reading the setting takes as long as all the rest.
-            elif _is_a_sample(next(calls)) and getattr(config, "disable", False):
-                for session in receivers():
-                    session.plain_calls.setdefault(_DISABLED, {})
+            elif _is_a_sample(next(calls)):
+                _note_disabled(config, receivers())
         return answer
 
     def end() -> None:
@@ -82,6 +84,13 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
 
     undo = private_names.CALLBACK_FROM_STANCE.replace(callback_from_stance)
     return registered(end)
+
+
+@safely("noting whether Dynamo is disabled")
+def _note_disabled(config: object, sessions: Sequence[Session]) -> None:
+    if getattr(config, "disable", False):  # PyTorch's code looks the setting up
+        for session in sessions:
+            session.plain_calls.setdefault(_DISABLED, {})
 
 
 @safely("counting the calls after a recompile limit")

@@ -11,12 +11,15 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import KERNELS, Event
 from depyf.torch_trace.provenance import ModuleChain, kernel_launches_event, node_in, node_stacks_event
 from depyf.torch_trace.stages import stage_of
+
+keep_builtins(globals())
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import linecache
 import weakref
 from dataclasses import field
 from types import CodeType
@@ -12,6 +11,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.source_lines import source_lines
 from depyf.decompiler import Decompilation, DecompilationError, Hints, Verdict, decompile_code
 from depyf.dynamo.capture.equal_code import EqualCode, Recalled
 from depyf.dynamo.capture.listing import listing_of, running_from
@@ -127,7 +127,7 @@ def _learn_program(hidden: Optional[HiddenValues], original: CodeType) -> None:
     """Note what the author of the program wrote: the code of a function, and its file."""
     if hidden is not None:
         hidden.learn_code(original)
-        hidden.learn_source("".join(linecache.getlines(original.co_filename)))
+        hidden.learn_source("".join(source_lines(original.co_filename)))
 
 
 def _without_values(source: str, hidden: Optional[HiddenValues]) -> Tuple[str, List[str]]:

@@ -16,6 +16,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Optional, Sequence
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import compile_ids, private_names, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.patching import Undo, call_before, registered, replace_attribute, replace_everywhere
@@ -25,6 +26,8 @@ from depyf.dynamo.hooks.torch_types import DynamoFrame
 from depyf.dynamo.store.names import compiled_fn_number
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, RECOMPILATION, Event
 from depyf.torch_trace.stages import Stage
+
+keep_builtins(globals())
 
 if TYPE_CHECKING:
     import torch

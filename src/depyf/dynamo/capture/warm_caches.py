@@ -21,6 +21,7 @@ import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.regular_files import read_text
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frames, private_names, torch_settings
@@ -33,6 +34,8 @@ from depyf.torch_trace.cache_lookups import FORCED_MISS
 from depyf.torch_trace.events import AOTAUTOGRAD_HIT, GRAPH_PASS, Event
 from depyf.torch_trace.provenance import KERNEL_LAUNCHES, NODE_STACKS
 from depyf.torch_trace.stages import NamedStage, Stage, stage_of
+
+keep_builtins(globals())
 
 LOST_WHEN_WARM = frozenset(
     {

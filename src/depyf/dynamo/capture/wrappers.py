@@ -11,6 +11,7 @@ import functools
 from types import CodeType, FunctionType
 from typing import Callable, List
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.decompiler.syntax import nested_codes
 from depyf.dynamo.capture.records import WrapperFile
 from depyf.dynamo.capture.relocate import SourceFile
@@ -22,6 +23,8 @@ from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import file_stem
 from depyf.torch_trace import file_names
+
+keep_builtins(globals())
 
 
 def watch_wrappers(receivers: Receivers) -> List[Undo]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import linecache
 import os
 import pdb
 import sys
@@ -19,6 +18,7 @@ from types import FrameType
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.source_lines import source_line
 from depyf.dynamo.hooks.debuggers import NOT_STEPPED_INTO, monitored_by_pdb
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
@@ -154,7 +154,7 @@ def _linked_lines(run: Run, files: List[Artifact], place: Tuple[str, int]) -> Li
 
 def _statement(path: str, line: int) -> int:
     """Return the number of the first line from ``line`` on that is no comment: links begin at PyTorch's comments."""
-    while linecache.getline(path, line).lstrip().startswith("#"):
+    while source_line(path, line).startswith("#"):
         line += 1
     return line
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Optional, Union
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import run_of
@@ -18,6 +19,8 @@ from depyf.report.render.hidden_values import chosen_values
 from depyf.report.render.inline import summary_html
 from depyf.report.render.summary import summary_lines
 
+keep_builtins(globals())
+
 capture.writer = SessionFiles()
 
 
@@ -30,6 +33,7 @@ class PrepareDebug(HookedContext[Session]):
 
     _name = "prepare_debug()"
     _each_anew = True
+    _reports_failures = True
 
     def __init__(
         self,

@@ -23,12 +23,15 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Protocol, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.own_package import is_own
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import compile_ids, known_code, private_names
 from depyf.dynamo.hooks.patching import Undo, replace_everywhere
 from depyf.dynamo.hooks.safely import safely
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_PASS, LATER, PIECE_STARTS, STANDALONE, Event
+
+keep_builtins(globals())
 
 if TYPE_CHECKING:
     import torch

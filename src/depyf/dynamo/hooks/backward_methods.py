@@ -6,8 +6,11 @@ import functools
 import weakref
 from typing import Any, Callable, List, Optional
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered
+
+keep_builtins(globals())
 
 _METHODS = (private_names.BACKWARD_IMPL.name, "backward")
 """The methods that run the backward graph; older versions of PyTorch have only the second, which does a little more."""

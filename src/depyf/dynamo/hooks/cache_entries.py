@@ -5,10 +5,13 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any, Dict, List, Optional
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.torch_trace.recompiles import REMOVED
+
+keep_builtins(globals())
 
 _forgotten: Dict[int, CodeType] = {}
 """Code whose cache entries depyf removed."""

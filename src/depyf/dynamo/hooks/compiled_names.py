@@ -6,8 +6,11 @@ import functools
 from types import ModuleType
 from typing import Callable, Optional, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
+
+keep_builtins(globals())
 
 
 def watch_compiled_names(note: Callable[[str], object]) -> Optional[Undo]:

@@ -21,11 +21,14 @@ import threading
 from types import FrameType
 from typing import Any, Callable, List, Mapping, Optional, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.frame_evaluation import set_eval_frame
 from depyf.dynamo.hooks.late_modules import when_imported
 from depyf.dynamo.hooks.patching import Undo, registered, replace_attribute, undo_all
 from depyf.dynamo.hooks.safely import safely
+
+keep_builtins(globals())
 
 _RUNS_BACKWARD = ("apply", "apply_boxed")
 """The methods that autograd calls to run a backward function; older versions of PyTorch have the first only."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import CodeType
 from typing import Callable, List, Optional, Set
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.torch_types import Removable
+
+keep_builtins(globals())
 
 _kept_out: Set[str] = set()
 

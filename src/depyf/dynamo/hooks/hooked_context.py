@@ -14,12 +14,15 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, cast
 
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import is_asynchronous, synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
 from depyf.base.without_warnings import without_warnings
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import report_failure, report_out_of_stack, safely
+
+keep_builtins(globals())
 
 __tracebackhide__ = True  # pytest shows the lines of the test alone
 
@@ -44,6 +47,8 @@ class HookedContext(_Forkable, Generic[T]):
     _name: ClassVar[str]
     """The call that creates one, as messages name it: ``trace()``."""
     _each_anew: ClassVar[bool] = False
+    _reports_failures: ClassVar[bool] = False
+    """Whether a failure of entering or leaving is reported, and the program continues without the context."""
 
     def __init__(self) -> None:
         self._open: List[T] = []
@@ -76,8 +81,10 @@ class HookedContext(_Forkable, Generic[T]):
         """Report to the user what was found, after all hooks are removed; ``failed``: the body raised."""
 
     def __enter__(self: C) -> C:
-        entry = self._entry()
+        entries: List[T] = []
         try:
+            entry = self._entry()
+            entries.append(entry)
             with self._entering, without_warnings():  # of PyTorch's modules that are imported now
                 try:
                     self._entered_by.append((get_ident(), entry))
@@ -86,13 +93,15 @@ class HookedContext(_Forkable, Generic[T]):
                         self._start(entry)
                     self._entered_by.pop()
                 except BaseException:
-                    self._abandon([entry])  # before another thread enters, and finds it started
+                    self._abandon(entries)  # before another thread enters, and finds it started
                     raise
             self._started()
             return self
-        except BaseException:  # the ``with`` statement will not call __exit__
-            self._abandon([entry])  # once more: the user may press Ctrl-C twice
-            raise
+        except BaseException as error:  # the ``with`` statement will not call __exit__
+            self._abandon(entries)  # once more: the user may press Ctrl-C twice
+            if not self._is_reported("entering", error):
+                raise
+            return self
 
     _is_finalizing = staticmethod(sys.is_finalizing)
     """An attribute, as the interpreter may have emptied this module before it closes the last generators."""
@@ -119,9 +128,17 @@ class HookedContext(_Forkable, Generic[T]):
             if is_last:
                 report_out_of_stack()
                 self._stopped(failed=exc_type is not None)
-        except BaseException:  # from outside
+        except BaseException as error:
             self._abandon(left or self._open[-1:])
-            raise
+            if not self._is_reported("leaving", error):
+                raise
+
+    def _is_reported(self, doing: str, error: BaseException) -> bool:
+        """Report ``error`` and return True, unless it is for the program."""
+        if self._reports_failures and not is_asynchronous(error):
+            report_failure(f"{doing} depyf.{self._name}", error)
+            return True
+        return False
 
     def _end(self, entry: T) -> None:
         try:

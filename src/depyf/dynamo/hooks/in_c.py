@@ -12,6 +12,10 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Callable, DefaultDict, Deque, Iterator, List, Optional, Sequence, Tuple, Union
 
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
+
 Call = Callable[[CodeType], object]
 Noted = Deque[Union[CodeType, int]]
 """Code objects, each with the time after it."""

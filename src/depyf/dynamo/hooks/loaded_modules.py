@@ -12,8 +12,12 @@ import sys
 from types import CodeType, ModuleType
 from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed_all, synchronous
 from depyf.base.module_namespace import namespace_of
+from depyf.base.own_builtins import keep_builtins
+from depyf.base.source_lines import source_lines
+
+keep_builtins(globals())
 
 
 def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
@@ -55,22 +59,25 @@ def source_text(value: Union[CodeType, Callable[..., object], type]) -> Optional
     """
     if isinstance(value, CodeType):
         return _source_of_code(value)
-    try:
-        return inspect.getsource(value)
-    except synchronous(OSError, TypeError, SyntaxError, IndexError):
-        return None
-    except synchronous():
+    with suppressed_all():
+        try:
+            return inspect.getsource(value)
+        except synchronous(OSError, TypeError, SyntaxError, IndexError):
+            return None
+    with suppressed_all():
         return _source_of_code(getattr(value, "__code__", None))
+    return None
 
 
 def _source_of_code(code: Optional[CodeType]) -> Optional[str]:
     if code is None:
         return None
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename)
+    with suppressed_all():
+        linecache.checkcache(code.co_filename)
+    lines = source_lines(code.co_filename)
     if not lines and not code.co_filename.startswith("<"):  # in an archive: its loader has the source
         namespaces = (each for _, each in loaded_namespaces() if file_of(each) == code.co_filename)
-        lines = linecache.getlines(code.co_filename, next(namespaces, None))
+        lines = source_lines(code.co_filename, next(namespaces, None))
     try:
         return "".join(inspect.getblock(lines[code.co_firstlineno - 1 :])) or None
     except synchronous():  # not Python, or not the source of this code

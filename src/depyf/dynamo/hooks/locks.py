@@ -7,6 +7,10 @@ import threading
 import weakref
 from typing import Callable
 
+from depyf.base.own_builtins import keep_builtins
+
+keep_builtins(globals())
+
 
 class Lock:
     """A reentrant lock for ``with``.

@@ -11,8 +11,11 @@ import functools
 import threading
 from typing import Callable, Dict, List, Optional, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
 from depyf.dynamo.hooks.loaded_modules import namespaces_with
+
+keep_builtins(globals())
 
 Undo = Callable[[], None]
 

@@ -13,8 +13,11 @@ from __future__ import annotations
 import functools
 from typing import Dict, Iterator, Tuple
 
+from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks.torch_names import PrivateName
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, RECOMPILATION
+
+keep_builtins(globals())
 
 _Name = PrivateName
 _Word = functools.partial(PrivateName, in_text=True)

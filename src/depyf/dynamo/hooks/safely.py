@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-from typing import Callable, Dict, Iterable, List, Optional, TextIO, Tuple, TypeVar
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, TextIO, Tuple, TypeVar
 
 from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.messages import describe, log, write
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.own_package import place_of
-from depyf.base.quick_dataclass import dataclass
 from depyf.base.write_signals import without_write_signals
 from depyf.dynamo.hooks import frame_evaluation, torch_names
+
+keep_builtins(globals())
 
 T = TypeVar("T")
 
@@ -28,8 +30,7 @@ _out_of_stack: Optional[str] = None
 """Failures that could not be reported for lack of stack."""
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """A failure of depyf: what it was ``doing``, the line in depyf (``place``), and the exception as text."""
 
     doing: str

@@ -15,8 +15,11 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import warn
+from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
+
+keep_builtins(globals())
 
 _reported: Set[str] = set()
 

@@ -9,9 +9,12 @@ import tempfile
 from typing import Any, Callable, Iterable, List, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.own_builtins import keep_builtins
 from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.patching import registered
+
+keep_builtins(globals())
 
 
 def dynamo_setting(name: str) -> Any:

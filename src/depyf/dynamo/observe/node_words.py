@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.base.own_package import is_own
+from depyf.base.source_lines import source_line
 from depyf.diagnosis.guard_sources import module_path
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.torch_trace import file_names
@@ -122,11 +122,6 @@ def running_location(known: Dict[int, Tuple[CodeType, bool]]) -> Optional[Tuple[
             return code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
-
-
-def source_line(path: str, number: int) -> str:
-    """Return the text of the line, "" if the file can't be read."""
-    return linecache.getline(path, number).strip()
 
 
 def by_name(graph: torch.fx.Graph) -> Dict[str, torch.fx.Node]:

@@ -7,13 +7,13 @@ each operation, the user's own line: torch names the innermost frame, which is o
 from __future__ import annotations
 
 import keyword
-import linecache
 import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.source_lines import source_line
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.observe.graph_facts import attribute_at
 from depyf.dynamo.scripts.imports import Imports
@@ -205,7 +205,7 @@ def _plain_copy(graph: torch.fx.Graph) -> torch.fx.Graph:
 
 
 def _as_traceback(frame: Frame) -> str:
-    code = linecache.getline(frame[0], frame[1]).strip()
+    code = source_line(frame[0], frame[1])
     return f'  File "{frame[0]}", line {frame[1]}, in {frame[2]}\n    {code}\n'
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import io
 import itertools
-import linecache
 import os
 import re
 import tokenize
@@ -14,6 +13,7 @@ from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 from depyf.base.asynchronous import synchronous
 from depyf.base.own_package import is_own, without_launcher
 from depyf.base.regular_files import open_regular
+from depyf.base.source_lines import source_lines
 from depyf.report.model.run import Place, SourceFile
 from depyf.torch_trace import file_names
 from depyf.torch_trace.user_code import is_library
@@ -25,7 +25,7 @@ _COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]
 
 def read_source(path: str) -> Optional[str]:
     """Return the text of a source file or a notebook cell; None if it can't be read."""
-    lines = linecache.getlines(path)
+    lines = source_lines(path)
     return "".join(lines) if lines else None
 
 

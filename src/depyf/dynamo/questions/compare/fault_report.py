@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 import re
 from typing import TYPE_CHECKING, Dict, List, Optional, Sequence
 
 from depyf.answers.compared import Culprit
+from depyf.base.source_lines import source_line
 from depyf.dynamo.observe.node_words import module_of, value_name
 from depyf.dynamo.questions.compare.culprit import Fault
 from depyf.dynamo.scripts.graph import user_stack
@@ -28,7 +28,7 @@ def described(fault: Fault, kernels: Sequence[str]) -> Culprit:
         node=value_name(node),
         operation=operation(node),
         place=None if frame is None else (frame[0], frame[1]),
-        code="" if frame is None else linecache.getline(frame[0], frame[1]).strip(),
+        code="" if frame is None else source_line(frame[0], frame[1]),
         measured=fault.found.measured,
         step=fault.step,
         instead=""

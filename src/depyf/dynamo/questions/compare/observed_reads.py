@@ -8,13 +8,13 @@ import ast
 import contextlib
 import dis
 import inspect
-import linecache
 import sys
 from types import CodeType, FrameType, MemberDescriptorType, ModuleType
 from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.source_lines import source_line
 from depyf.decompiler import DecompilationError, decompile_code
 from depyf.dynamo.capture.fallbacks import is_users_file
 from depyf.dynamo.entries.callables import module_classes
@@ -54,7 +54,7 @@ class Read:
     @property
     def line(self) -> str:
         """The line of code."""
-        return linecache.getline(*self.place).strip()
+        return source_line(*self.place)
 
 
 _HOOKS = (

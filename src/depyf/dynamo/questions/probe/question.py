@@ -13,6 +13,7 @@ from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
 from depyf.answers.watch import shortened
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import replace
+from depyf.base.source_lines import source_line
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
@@ -21,7 +22,7 @@ from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import say
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.finite import facts
-from depyf.dynamo.observe.node_words import line_of, operation_of, source_line, value_name
+from depyf.dynamo.observe.node_words import line_of, operation_of, value_name
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
 from depyf.dynamo.observe.replay import Replay, ValueOf
 from depyf.dynamo.observe.tally import Looking
