@@ -74,6 +74,28 @@ def test_the_overview_counts_and_puts_the_dearest_first(chromium: Any, pages: Di
         assert page.evaluate("location.hash").startswith("#source/f6/32")
 
 
+def test_what_did_not_happen_has_no_tile(chromium: Any, tmp_path: Path) -> None:
+    run, text_of = sample_run()
+    path = tmp_path / "index.html"
+    path.write_text(render_page(replace(run, breaks=(), recompiles=()), text_of), encoding="utf-8")
+    with opened(chromium, path) as page:
+        names = {text.split("\n")[1] for text in page.locator(".tile").all_inner_texts()}
+        assert "graphs" in names
+        assert not names & {"graph breaks", "recompilations"}
+
+
+def test_source_begins_with_the_function_of_most_findings_and_groups_stages_by_maker(
+    chromium: Any, pages: Dict[str, Path]
+) -> None:
+    with opened(chromium, pages["sample"], "#source") as page:
+        assert page.input_value("#source-pick").startswith("#source/f")
+        shown = page.locator("#source-pick option:checked").inner_text()
+        assert shown.startswith("scaled"), shown
+        makers = page.locator("[data-pane=stage] .maker").all_inner_texts()
+        assert set(makers) <= {"Dynamo", "AOTAutograd", "Inductor"}
+        assert len(makers) == len(set(makers)) > 1
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_link_leads_into_a_view(chromium: Any, pages: Dict[str, Path], view: str) -> None:
     with opened(chromium, pages["sample"], f"#{view}") as page:
@@ -143,7 +165,7 @@ def test_lines_have_their_marks(chromium: Any, pages: Dict[str, Path]) -> None:
         assert "Left to Python: the recompile limit (8) was hit" in page.inner_text("#source-code-L38 + .remarks")
         assert page.locator(".line .sign.break").count() == 5
         assert "tinted" in (page.get_attribute("#source-code-L12", "class") or "")
-        assert page.inner_text("#source-code-L33 .tally >> nth=0") == "14g"
+        assert page.inner_text("#source-code-L33 .tally >> nth=1") == "7 kernels"
 
 
 @pytest.mark.parametrize("width", [400, 1280, 1920])

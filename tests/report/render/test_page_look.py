@@ -265,9 +265,8 @@ def test_a_line_and_its_parts_have_one_colour(chromium: Any, pages: Dict[str, Pa
 
 def test_what_stands_beside_a_line_is_said(chromium: Any, pages: Dict[str, Path]) -> None:
     with opened(chromium, pages["sample"], "#source/f0", width=2560) as page:
-        shown = page.eval_on_selector("#source-code-L33 .tally", "e => getComputedStyle(e, '::before').content")
-        assert shown == '"14 guards"'
-        assert "g guards, k kernels, lib library calls" in page.inner_text(".details")
+        assert page.inner_text("#source-code-L33 .tally >> nth=0") == "14 guards"
+        assert "how many kernels, or calls of a library, compute the line" in page.inner_text(".details")
         page.click("#source-code-L33 .text")
         page.click(".details >> text=all of 6/0")
         assert page.evaluate("location.hash") == "#guards/6%2F0"

@@ -221,7 +221,7 @@ def test_calls_of_libraries_are_counted_apart_from_kernels(chromium: Any, tmp_pa
     path = tmp_path / "index.html"
     path.write_text(render_page(*library_run()), encoding="utf-8")
     with opened(chromium, path, "#source/f1/1") as page:
-        assert page.locator("#source-code-L1 .tally").all_inner_texts()[1] == "1k"
+        assert page.locator("#source-code-L1 .tally").all_inner_texts()[1] == "1 kernel"
         assert page.locator("#source-code-L1 .tally").nth(1).get_attribute("title") == "1 kernel, 2 library calls"
         assert "1 kernel, 2 library calls" in page.locator(".details h3").all_inner_texts()
     with opened(chromium, path, "#flow/f1") as page:

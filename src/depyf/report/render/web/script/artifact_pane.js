@@ -140,14 +140,15 @@ class ArtifactPane {
     const list = this.choices.filter(
       (each) => each.compile_id === (this.artifact || {}).compile_id && (each.kind !== "wrapper" || each === this.artifact || has(each))
     );
-    const buttons = list.map((each) => {
+    const button = (each) => {
       const many = this.found && this.found.get(each) ? blocksOf(this.found.get(each), beginOf(this.run, each)).length : 0;
       return el("button", {
-        type: "button", class: many ? "tab some" : "tab", "aria-pressed": String(each === this.artifact),
+        type: "button", class: `tab${many ? " some" : ""}${each.equals ? " same" : ""}`, title: each.equals ? "the same graph as a stage before it, or after it" : null, "aria-pressed": String(each === this.artifact),
         onclick: () => { this.open(each); this.view.remember(this.view.code.cursor); },
       }, nameAmong(each, list), many ? el("b", {}, many) : null);
-    });
-    fill(this.where, buttons);
+    };
+    const groups = [...grouped(list, makerOf)];
+    fill(this.where, groups.map(([maker, made]) => el("span", { class: "made", role: "group", "aria-label": maker }, groups.length > 1 ? el("span", { class: "maker" }, maker) : null, made.map(button))));
   }
 }
 

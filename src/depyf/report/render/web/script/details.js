@@ -14,7 +14,7 @@ function aboutNothing(view) {
       view.costly ? `${count(stops, "line")} of this file broke a graph, fell back or made Dynamo recompile (n, p).`
         : `No line of this file broke a graph, fell back or made Dynamo recompile${stops ? `; ${count(stops, "line")} of it ${stops === 1 ? "is" : "are"} compiled (n, p)` : ""}.`),
     el("p", { class: "quiet" }, "A line and its parts in the panes have one colour. Beside it: ", Object.entries(SIGNS).map(([kind, [sign, words]]) => [el("span", { class: `sign ${kind}` }, sign), ` ${words}, `]),
-      "a stripe for each graph, g guards, k kernels, lib library calls.")
+      "a stripe for each graph, and how many kernels, or calls of a library, compute the line.")
   );
 }
 

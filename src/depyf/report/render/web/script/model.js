@@ -225,8 +225,17 @@ class RunModel {
     return this.lineColoursCache.get(source);
   }
 
-  // What Source begins with: a function; if that is a library's, which may only call the model, the file with most lines in graphs.
-  shownFirst(name) {
+  // What Source begins with, of the names that it offers: the program's function with most findings, of equal ones that with
+  // most graphs; or a library's function, or, as that may only call the model, the file with most lines in graphs.
+  shownFirst(offered) {
+    const own = offered.filter((each) => each[0] === "f" && !this.sources[this.functions[Number(each.slice(1))]?.source]?.library);
+    const told = (each) => {
+      const { graph_breaks = 0, recompilations = 0, fallbacks = 0, graphs = 0 } = this.counts[Number(each.slice(1))] || {};
+      return [graph_breaks + recompilations + fallbacks, graphs];
+    };
+    const rank = new Map(own.map((each) => [each, told(each)]));
+    own.sort((one, other) => rank.get(other)[0] - rank.get(one)[0] || rank.get(other)[1] - rank.get(one)[1]);
+    const name = own[0] || offered[0] || "f0";
     const source = name[0] === "f" ? this.functions[Number(name.slice(1))]?.source : undefined;
     if (!this.sources[source]?.library) return name;
     const lines = this.sources.map(() => 0);
@@ -318,6 +327,16 @@ function nameAmong(artifact, list) {
   const name = stageName(artifact);
   const same = list.filter((each) => stageName(each) === name);
   return same.length > 1 ? `${name} ${same.indexOf(artifact) + 1}` : name;
+}
+
+// Which part of PyTorch made an artifact. A graph that a pass printed has the order of the stage before it.
+function makerOf(artifact) {
+  if (["kernels", "passes"].includes(artifact.kind)) return "Inductor";
+  if (artifact.kind === "wrapper") return "AOTAutograd";
+  if (artifact.kind !== "graph") return "Dynamo";
+  const order = artifact.order % 1000; // pieces of a split graph come after the whole
+  if (/^(before|after)_joint_graph$/.test(artifact.stage)) return "Inductor";
+  return order < 40 ? "Dynamo" : order < 70 ? "AOTAutograd" : "Inductor";
 }
 
 // ``Forward_graph`` reads better as words; what is no stage has its kind.

@@ -74,16 +74,18 @@ function tiles(run) {
     return artifact ? address("stages", [artifact.id]) : "#stages";
   };
   const traced = (number) => (run.traced ? digits(number) : "–");
+  // What did not happen is in the headline and under "Worth acting on": a row of zeros hides what did.
+  const unless0 = (value, ...rest) => (value === "0" ? null : tile(value, ...rest));
   return el(
     "ul",
     { class: "tiles" },
     tile(digits(counts.functions), counts.functions === 1 ? "function compiled" : "functions compiled", "#source"),
     tile(digits(counts.graphs), counts.graphs === 1 ? "graph" : "graphs", first("graph")),
-    tile(traced(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
-    tile(traced(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
-    tile(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
-    tile(digits(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
-    tile(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
+    unless0(traced(counts.graph_breaks), counts.graph_breaks === 1 ? "graph break" : "graph breaks", "#breaks", counts.graph_breaks),
+    unless0(traced(counts.recompilations), counts.recompilations === 1 ? "recompilation" : "recompilations", "#recompiles", counts.recompilations),
+    unless0(traced(counts.fallbacks), counts.fallbacks === 1 ? "fallback to eager" : "fallbacks to eager", "#recompiles/left", counts.fallbacks),
+    unless0(digits(counts.kernels), `${counts.kernels === 1 ? "kernel" : "kernels"}${counts.library_kernels ? `, ${count(counts.library_kernels, "library call")}` : ""}`, first("kernels")),
+    unless0(traced(counts.guards), counts.guards === 1 ? "guard" : "guards", "#guards"),
     tile(run.traced && (timeOf(counts) || !counts.compilations) ? seconds(timeOf(counts)) : "–", "to compile", "#time") // of one that has not ended it is not known
   );
 }
@@ -101,10 +103,24 @@ function findings(run) {
         el("strong", {}, prose(each.title)), " ",
         each.place ? place(run, each.place) : null, " ",
         each.compile_id ? compilationLink(run, each.compile_id) : null,
-        each.text ? el("p", {}, prose(each.text)) : null
+        each.text ? inLines(each.text) : null
       )
     )
   )];
+}
+
+// A text of cause and remedies: the cause is a line, the first remedy is one, and the rest is folded. Texts without
+// "Because" say the cause in their title, or in their first sentence where a second one follows.
+function inLines(text) {
+  const sentences = text.split(/(?<=[\w)\]'"`]\.) (?=[A-Z])/);
+  const cause = sentences.length > 1 ? sentences.shift() : null;
+  const [first, ...others] = sentences.shift().split("; ");
+  const rest = [others.join("; "), ...sentences].filter(Boolean);
+  return [
+    cause === null ? null : el("p", { class: "cause" }, prose(cause)),
+    el("p", { class: "remedy" }, prose(others.length ? `${first.replace(/[.,]$/, "")}.` : first)),
+    rest.length ? el("details", {}, el("summary", {}, "more"), rest.map((each) => el("p", {}, prose(`${each[0].toUpperCase()}${each.slice(1)}`)))) : null,
+  ];
 }
 
 const timeOf = (counts) => counts.compile_seconds + counts.backward_compile_seconds;

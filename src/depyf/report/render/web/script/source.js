@@ -95,8 +95,8 @@ class SourceView {
   go({ parts, keys }) {
     const [name = "", line] = parts;
     const index = Number(name.slice(1));
-    const first = parseRoute(this.picker.options.length ? this.picker.options[0].value : "#source/f0").parts[0];
-    const wanted = /^[fs]\d+$/.test(name) && (name[0] === "f" ? this.run.functions : this.run.sources)[index] ? name : this.run.shownFirst(first);
+    const offered = [...this.picker.options].map((each) => parseRoute(each.value).parts[0]);
+    const wanted = /^[fs]\d+$/.test(name) && (name[0] === "f" ? this.run.functions : this.run.sources)[index] ? name : this.run.shownFirst(offered);
     this.open(wanted);
     this.stage.ask(keys.get("stage"));
     if (keys.has("stage")) this.putInFront(this.stage);
@@ -251,7 +251,7 @@ class SourceView {
     return [
       el("span", { class: `sign ${sign}`, title: sign ? SIGNS[sign][1] : null }, sign ? SIGNS[sign][0] : ""),
       el("span", { class: "stripes", title: ids.length ? `in the graphs of ${shortened(ids.join(", "), 200)}` : null }, stripes),
-      talliesOf(mark).map(({ short, long, title }) => el("span", { class: "tally", title, "data-long": long }, short)),
+      talliesOf(mark).map(({ text, title }) => el("span", { class: "tally", title }, text)),
     ];
   }
 

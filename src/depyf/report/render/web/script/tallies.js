@@ -1,22 +1,19 @@
-// The numbers of guards and of kernels beside a line of the source, and the width of their columns.
+// The numbers of guards and of kernels beside a line of the source, in words, and the width of their columns. A narrow pane
+// has no column of guards: they are listed where a line is chosen.
 
-// Both numbers of a line, in short and in words; empty where there are none.
+// Both numbers of a line; the text is empty where there are none.
 function talliesOf(mark) {
-  const guards = mark ? mark.guards.length : 0;
+  const guards = mark && mark.guards.length ? count(mark.guards.length, "guard") : "";
   const kernels = kernelCounts(mark ? mark.kernels : []);
-  const words = guards ? count(guards, "guard") : null;
   return [
-    { short: guards ? `${guards}g` : "", long: words, title: words },
-    { short: kernels.own ? `${kernels.own}k` : kernels.library ? `${kernels.library}lib` : "", long: kernels.own ? count(kernels.own, "kernel") : kernels.words || null, title: kernels.words || null },
+    { text: guards, title: guards || null },
+    { text: kernels.own ? count(kernels.own, "kernel") : kernels.library ? count(kernels.library, "call") : "", title: kernels.words || null },
   ];
 }
 
 // Makes the columns of these numbers as wide as the longest of a file.
 function tallyWidths(node, marks) {
   ["guards", "kernels"].forEach((name, at) => {
-    const all = marks.map((mark) => talliesOf(mark)[at]);
-    const widest = (key) => String(Math.max(0, most(all.map((each) => each[key] || ""), "length")));
-    node.style.setProperty(`--${name}`, widest("short"));
-    node.style.setProperty(`--${name}-long`, widest("long"));
+    node.style.setProperty(`--${name}`, String(Math.max(0, most(marks.map((mark) => talliesOf(mark)[at].text), "length"))));
   });
 }
