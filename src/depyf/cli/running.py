@@ -15,7 +15,8 @@ from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
 from depyf.running.start_hook import HookError, install_hook, uninstall_hook
 
 _OPTIONS = (
-    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--values WHICH] [--no-stepping] [--no-config]"
+    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--values WHICH] [--files WHICH] [--no-stepping] "
+    "[--no-config]"
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 

@@ -51,6 +51,37 @@ def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Pa
             assert page.is_visible(f"#{pane}-L2")
 
 
+OF_MODULES = """\
+def __transformed_code_0_for_f(self, x):
+    modules = self._modules['h']._modules
+    parameters = modules['0']._parameters
+    weight = parameters['weight']
+    own = x.config['weight']
+    y = __compiled_fn_2(x, weight, own)[0]
+    del (
+        modules, parameters,
+        weight
+    )
+    del own
+    return y
+"""
+
+
+def test_taking_parameters_out_of_modules_is_folded(chromium: Any, tmp_path: Path) -> None:
+    b = RunBuilder(sources=[SourceFile("/m.py", "y = f(x)")])
+    b.functions.append(Function("f", "f", 0, 1, 1))
+    b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
+    transformed = next(each.id for each in b.artifacts if each.kind == "transformed")
+    b.texts[transformed] = OF_MODULES
+    path = tmp_path / "index.html"
+    path.write_text(render_page(*b.run()), encoding="utf-8")
+    with opened(chromium, path, f"#stages/{transformed}") as page:
+        folded = page.eval_on_selector_all("#stage-text .line.bookkeeping", "all => all.map(e => +e.dataset.line)")
+        assert folded == [2, 3, 4, 7, 8, 9, 10]
+        page.click("#stage-text-L2 + .remarks >> text=Parameters taken out of modules, not of your program (7 lines)")
+        assert page.is_visible("#stage-text-L4")
+
+
 def parameters_page(tmp_path: Path, layers: int = 2, own_input: bool = False) -> Path:
     """The page of a graph that names an input, and the parameters of ``layers`` layers, before it computes.
 

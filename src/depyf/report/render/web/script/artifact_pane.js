@@ -73,7 +73,7 @@ class ArtifactPane {
       this.open_.setAttribute("aria-label", `Open ${stageName(artifact)} ${artifact.compile_id || ""} under Stages`);
       const text = this.run.text(artifact);
       const graph = artifact.kind === "graph";
-      const folded = (graph ? foldParameters : foldProfiler)(artifact, text);
+      const folded = (graph ? foldParameters : foldBookkeeping)(artifact, text);
       Object.assign(this.code.hooks, folded, { tint: coloursIn(this.run, artifact, this.view.target.source), short: graph ? shortComment : null, inputs: this.run.inputsOf(artifact) });
       this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);

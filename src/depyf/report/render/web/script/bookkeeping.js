@@ -1,13 +1,23 @@
-// Lines that are not of the program: what Dynamo adds to transformed code for PyTorch's profiler, and the names that a graph
-// gives to its parameters. They are folded, so that the rest stands out.
+// Lines that are not of the program: what Dynamo adds to transformed code for PyTorch's profiler, how that code takes
+// parameters out of modules, and the names that a graph gives to its parameters. They are folded, so that the rest stands out.
 
 const OF_PROFILER = /_is_profiler_enabled|\brecord_pregraph_bytecode_(?:enter|exit)\b/;
 
-// The numbers of such lines: those that name the profiler, and those that only make or test what these use.
+const OF_MODULES = /\._(?:modules|parameters|buffers)\b/;
+
+// The numbers of such lines of transformed code: those that name the profiler and those that only make or test what these
+// use; and those that take something out of modules.
 function bookkeepingIn(artifact, text) {
-  const found = new Set();
-  if (artifact.kind !== "transformed" || !OF_PROFILER.test(text)) return found;
+  const found = { profiler: new Set(), modules: new Set() };
+  if (artifact.kind !== "transformed") return found;
   const lines = text.split("\n");
+  if (OF_PROFILER.test(text)) found.profiler = profilerIn(lines);
+  if (OF_MODULES.test(text)) found.modules = modulesIn(lines);
+  return found;
+}
+
+function profilerIn(lines) {
+  const found = new Set();
   const names = new Set();
   lines.forEach((line, at) => {
     if (!OF_PROFILER.test(line)) return;
@@ -17,6 +27,25 @@ function bookkeepingIn(artifact, text) {
   lines.forEach((line, at) => {
     const made = /^\s*(\w+) = (?:None|__import_torch_dot_\w+)$/.exec(line) || /^\s*if (\w+)(?: is not None)?:$/.exec(line);
     if (made && names.has(made[1])) found.add(at + 1);
+  });
+  return found;
+}
+
+// ``weight = modules['wte']._parameters['weight']``, where ``modules`` was made so, too; and the ``del`` of nothing but these.
+function modulesIn(lines) {
+  const found = new Set();
+  const names = new Set();
+  lines.forEach((line, at) => {
+    const [, name, from, path] = /^\s*(\w+) = (\w+)((?:\.\w+|\['[^']*'\])+)$/.exec(line) || [];
+    if (name && (OF_MODULES.test(path) || names.has(from))) {
+      found.add(at + 1);
+      names.add(name);
+    }
+    if (!/^\s*del\b/.test(line)) return;
+    let end = at;
+    if (/^\s*del \($/.test(line)) while (end + 1 < lines.length && !/^\s*\)$/.test(lines[end])) end += 1;
+    const deleted = lines.slice(at, end + 1).join(" ").replace(/^\s*del\b/, "").match(/\w+/g) || [];
+    if (deleted.every((each) => names.has(each))) for (let number = at; number <= end; number += 1) found.add(number + 1);
   });
   return found;
 }
@@ -42,7 +71,12 @@ function folding(lines, what) {
   };
 }
 
-const foldProfiler = (artifact, text) => folding(bookkeepingIn(artifact, text), "For PyTorch's profiler, not of your program");
+function foldBookkeeping(artifact, text) {
+  const { profiler, modules } = bookkeepingIn(artifact, text);
+  const what = [modules.size ? "Parameters taken out of modules" : null, profiler.size ? `${modules.size ? "for" : "For"} PyTorch's profiler` : null];
+  return folding(new Set([...profiler, ...modules]), `${what.filter(Boolean).join(", and ")}, not of your program`);
+}
+
 const foldParameters = (artifact, text) => folding(parametersIn(artifact, text), "Names of parameters");
 
 // The text of a graph's line as a pane beside the source shows it: of a comment that names a file, the name and the code.

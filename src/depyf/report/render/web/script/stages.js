@@ -89,7 +89,7 @@ class StagesView {
     if (other) this.showDiff(other);
     else {
       const text = this.run.text(artifact);
-      this.code.hooks = { choose: (number) => this.chosen(number), ...foldProfiler(artifact, text) };
+      this.code.hooks = { choose: (number) => this.chosen(number), ...foldBookkeeping(artifact, text) };
       if (fresh || this.other) this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       if (line >= 1 && !this.code.has(line)) {
         this.tell();
