@@ -47,16 +47,17 @@ def as_differences(comparison: RunComparison) -> List[Dict[str, Any]]:
     return [_as_difference(comparison, change) for change in comparison.changes]
 
 
-_WORSE_WHEN_MORE = ("graph breaks", "recompilations", "fallbacks to eager", "graphs", "compile time")
+_WORSE_WHEN_MORE = ("graph breaks", "recompilations", "fallbacks to eager", "graphs")
 
 
 def tables_of(comparison: RunComparison) -> Dict[str, object]:
     """Return the numbers of the runs and of each function, before and after, and the notes.
 
-    A function that was not compiled has null. With each number of a run stands whether more is worse.
+    A function that was not compiled has null. With each number of a run stands whether more is worse; more time is not,
+    as the time of one run says nothing about the next.
     """
     counts = [[name, one, other, "", name in _WORSE_WHEN_MORE] for name, (one, other) in comparison.counts.items()]
-    times = [[name, one, other, "s", name in _WORSE_WHEN_MORE] for name, (one, other) in comparison.times.items()]
+    times = [[name, one, other, "s", False] for name, (one, other) in comparison.times.items()]
     functions = [
         [name, None if one is None else asdict(one), None if other is None else asdict(other)]
         for name, (one, other) in comparison.functions.items()

@@ -29,8 +29,8 @@ function showChanges(wanted, node) {
   node.classList.add("page", "wide");
   const { numbers, functions, notes } = DATA.comparison;
   const kinds = KINDS_OF_CHANGE.map(([kind, title]) => [title, DATA.differences.filter((each) => each.kind === kind)]).filter(([, list]) => list.length);
-  const worse = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after > before).map(([name]) => name);
-  const better = numbers.filter(([, before, after, unit, bad]) => bad && !unit && after < before).map(([name]) => name);
+  const worse = numbers.filter(([, before, after, , bad]) => bad && after > before).map(([name]) => name);
+  const better = numbers.filter(([, before, after, , bad]) => bad && after < before).map(([name]) => name);
   const words = [worse.length ? `more ${listed(worse)}` : "", better.length ? `fewer ${listed(better)}` : ""].filter(Boolean);
   const headline = DATA.differences.length ? words.join("; ") || "other code, with the same counts" : "The same was compiled";
   fill(
@@ -38,6 +38,7 @@ function showChanges(wanted, node) {
     el("h1", { class: "headline" }, headline.charAt(0).toUpperCase() + headline.slice(1)),
     el("p", { class: "quiet" }, `What changed from ${DATA.names[0]} to ${DATA.names[1]}`),
     changeTable(numbers),
+    numbers.some(([, , , unit]) => unit) ? el("p", { class: "quiet" }, "Times are of one run each, and two runs of the same program differ, too: repeat both before you rely on a difference.") : null,
     functions.length ? [el("h2", {}, "Functions"), functionChanges(functions)] : null,
     kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, digits(list.length))), list.map(difference)]),
     notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
@@ -53,7 +54,7 @@ function deltaOf(before, after, unit, bad) {
   if (still) return el("span", { class: "quiet" }, "same");
   const share = unit && before > 0 ? `, ${delta > 0 ? "+" : "−"}${Math.abs((100 * delta) / before).toFixed(0)} %` : "";
   const text = `${delta > 0 ? "+" : "−"}${unit ? seconds(Math.abs(delta)) : digits(Math.abs(delta))}${share}`;
-  return el("span", { class: bad ? (delta > 0 ? "worse" : "better") : null }, text, bad && !unit ? (delta > 0 ? " worse" : " better") : "");
+  return el("span", { class: bad ? (delta > 0 ? "worse" : "better") : null }, text, bad ? (delta > 0 ? " worse" : " better") : "");
 }
 
 function changeTable(numbers) {
