@@ -74,6 +74,20 @@ def test_the_overview_counts_and_puts_the_dearest_first(chromium: Any, pages: Di
         assert page.evaluate("location.hash").startswith("#source/f6/32")
 
 
+def test_on_a_telephone_the_views_are_one_row_with_the_current_one_in_sight(
+    chromium: Any, pages: Dict[str, Path]
+) -> None:
+    with opened(chromium, pages["sample"], f"#{list(VIEWS)[-1]}", width=390) as page:
+        assert page.locator("header").evaluate("e => e.getBoundingClientRect().height") <= 64
+        left, right = page.locator("nav [aria-current=page]").evaluate(
+            "e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]"
+        )
+        around = page.locator("header nav").evaluate(
+            "e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]"
+        )
+        assert around[0] - 1 <= left < right <= around[1] + 1
+
+
 def test_what_did_not_happen_has_no_tile(chromium: Any, tmp_path: Path) -> None:
     run, text_of = sample_run()
     path = tmp_path / "index.html"

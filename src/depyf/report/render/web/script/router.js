@@ -58,6 +58,7 @@ function route() {
     each.link.toggleAttribute("aria-current", false);
   }
   view.link.setAttribute("aria-current", "page");
+  view.link.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a telephone the row of views scrolls
   if (!view.node) {
     view.node = el("section", { class: `view view-${view.id}`, "aria-label": view.title });
     document.getElementById("main").append(view.node);
