@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Set
 
@@ -15,8 +16,13 @@ import depyf  # noqa: E402
 from depyf.base.quick_dataclass import replace  # noqa: E402
 from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
+from depyf.dynamo.dump.facts import artifacts_of  # noqa: E402
+from depyf.dynamo.questions.extract.question import _files  # noqa: E402
 from depyf.dynamo.store.directory import DumpDirectory  # noqa: E402
+from depyf.report.model.manifest import to_json  # noqa: E402
+from depyf.report.model.run import Run  # noqa: E402
 from depyf.report.read.reading import NothingToRead, load  # noqa: E402
+from depyf.torch_trace import file_names  # noqa: E402
 from depyf.torch_trace.stages import NamedStage, Stage  # noqa: E402
 
 
@@ -136,6 +142,52 @@ def test_a_file_that_another_process_may_have_stays(tmp_path: Path, monkeypatch:
     written(session, (Stage.AFTER_POST_GRAD, "sin"))
     assert "stages/__compiled_fn_1.BEFORE_POST_GRAD.0.py" in files(tmp_path)
     assert [file.equals for file in session.graph_files()] == ["", ""]
+
+
+def test_what_an_earlier_run_has_left_is_replaced_where_it_is(tmp_path: Path) -> None:
+    flat, folder = "__compiled_fn_1.BEFORE_PRE_GRAD.0.py", "stages/__compiled_fn_1.AFTER_PRE_GRAD.0.py"
+    (tmp_path / "stages").mkdir()
+    for name in (flat, folder):
+        (tmp_path / name).write_text(f"# of __compiled_fn_1, compile id 0/0\n#\n{graph('cos')}")
+    written(
+        session_at(tmp_path),
+        *((stage, "sin") for stage in (Stage.CAPTURED, Stage.BEFORE_PRE_GRAD, Stage.AFTER_PRE_GRAD)),
+    )
+    assert files(tmp_path) == {"__compiled_fn_1.Captured_Graph.0.py", flat, folder}
+    assert all(".sin()" in (tmp_path / name).read_text() for name in (flat, folder))
+
+
+def test_a_file_in_the_folder_is_written_again_where_the_folder_was_removed(tmp_path: Path) -> None:
+    directory = DumpDirectory.at(tmp_path)
+    for text in ("first", "second"):
+        assert directory.write("stages/a.AOT_b.0.py", text) is not None
+        assert (tmp_path / "stages" / "a.AOT_b.0.py").read_text() == text
+        shutil.rmtree(tmp_path / "stages")
+
+
+def test_a_shared_state_has_the_mark_of_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_at(tmp_path)
+    monkeypatch.setattr(session.directory, "_name_for", lambda name, data, slot: file_names.marked(name, "process_1"))
+    written(session, (Stage.CAPTURED, "sin"), (Stage.BEFORE_PRE_GRAD, "sin"))
+    captured, before = artifacts_of(session.all_records(), session.directory.name_of)
+    assert before.id == "__compiled_fn_1.BEFORE_PRE_GRAD.0.process_1.py"
+    assert before.equals == captured.id == before.path
+
+
+def test_a_script_is_made_of_the_newer_of_two_files(tmp_path: Path) -> None:
+    (tmp_path / "stages").mkdir(parents=True)
+    old = "# AFTER_PRE_GRAD of __compiled_fn_1, compile id 0/0\n#\n"
+    (tmp_path / "stages" / "__compiled_fn_1.AFTER_PRE_GRAD.0.py").write_text(old + graph("cos"))
+    session = session_at(tmp_path, everything=True)
+    written(session, (Stage.CAPTURED, "sin"), (Stage.AFTER_PRE_GRAD, "sin"))
+    artifacts = tuple(
+        replace(each, text=None) for each in artifacts_of(session.all_records(), session.directory.name_of)
+    )
+    (tmp_path / "manifest.json").write_text(to_json(Run(artifacts=artifacts)))
+    assert {source.stage: ".sin()" in source.text for source in _files(str(tmp_path))} == {
+        Stage.CAPTURED: True,
+        Stage.AFTER_PRE_GRAD: True,
+    }
 
 
 def test_a_word_that_is_no_choice_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 from urllib.parse import quote
 
 import pytest
@@ -317,9 +317,28 @@ def test_names_of_torch_in_advice_are_code(chromium: Any, tmp_path: Path) -> Non
     found = (Finding("It broke", said),)
     with opened(chromium, written(tmp_path, compiled(findings=found)), "#overview") as page:
         assert page.locator(".findings .remedy").inner_text() == f"{said.partition(';')[0]}."
-        assert page.locator(".findings details p").text_content() == "Torch."
+        assert page.locator(".findings details p").text_content() == "torch."
         code = page.locator(".findings p code").all_inner_texts()
         assert code == ["torch._dynamo.mark_dynamic(x, 0)", "torch._dynamo.config.a_b = True", "dynamic=True"]
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "remedy", "rest"),
+    [
+        ("Because s is 'Good bye. Now', not 'a; b'. Fix s.", "Because s is 'Good bye. Now', not 'a; b'.", "Fix s.", []),
+        ("Take the print out. Also at m.py:5.", None, "Take the print out.", ["Also at m.py:5."]),
+        ("Mark it; torch.f(x) helps.", None, "Mark it.", ["torch.f(x) helps."]),
+        ("Python's own error (a. B).", None, "Python's own error (a. B).", []),
+    ],
+)
+def test_a_finding_is_cut_between_sentences_and_not_in_values(
+    chromium: Any, tmp_path: Path, said: str, cause: Optional[str], remedy: str, rest: List[str]
+) -> None:
+    with opened(chromium, written(tmp_path, compiled(findings=(Finding("It broke", said),))), "#overview") as page:
+        causes = page.locator(".findings .cause").all_inner_texts()
+        assert causes == ([] if cause is None else [cause])
+        assert page.locator(".findings .remedy").inner_text() == remedy
+        assert page.locator(".findings details p").all_text_contents() == rest
 
 
 @pytest.mark.parametrize("advice", ["Use a mask.", ""])

@@ -27,7 +27,6 @@ from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import stage_stem
-from depyf.torch_trace import file_names
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.outlines import Forward, Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (
@@ -133,11 +132,13 @@ def _text_of(session: Session, file: GraphFile, readable: str) -> GraphText:
 def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
     aside = is_between(file.stage) and not session.everything
     equal = _equal_files(session, file, made.text)
-    if aside and equal:
+    name = session.in_stages(file.name) if aside else file.name
+    # A file that an earlier run has left is replaced, and not shared: it would be taken for this run's.
+    if aside and equal and not session.directory.has(name):
         file = _sharing(file, equal[-1])
         session.add(file)
         return file
-    path = session.directory.write(file_names.in_stages(file.name) if aside else file.name, made.text)
+    path = session.directory.write(name, made.text)
     file = replace(file, path=path, text=made.text, runs=False)
     if path is not None and _may_run(file):
         session.graph_texts[path] = made

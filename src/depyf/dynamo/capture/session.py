@@ -93,8 +93,9 @@ class Session:
         return text if self.stable.hidden is None else self.stable.hidden.message(text)
 
     def in_stages(self, name: str) -> str:
-        """Return the name, relative to the directory, of a file that is rarely read."""
-        return name if self.everything else file_names.in_stages(name)
+        """Return the name, relative to the directory, of a file that is rarely read: in the folder of stages, unless
+        all are to be beside each other, or an earlier run has left the file there."""
+        return name if self.everything or self.directory.has(name) else file_names.in_stages(name)
 
     def add(self, record: Record) -> None:
         if isinstance(record, Event):

@@ -33,6 +33,7 @@ from depyf.report.analysis.artifacts import (
 from depyf.report.analysis.facts import FallbackFact, TransformedFact
 from depyf.report.analysis.functions import UNCOMPILED, Key
 from depyf.report.model.run import Artifact, Run
+from depyf.torch_trace import file_names
 from depyf.torch_trace.stages import Stage
 
 
@@ -72,7 +73,7 @@ def _artifact(record: Record, before: int, name_of: Callable[[str], str]) -> Opt
         of_kind = Artifact(name, "transformed", title, order=ORDER["transformed"], runs=record.runs)
     elif isinstance(record, GraphFile):
         of_kind = Artifact(
-            record.name if record.equals else name,
+            _own_name(record, name),
             "graph",
             f"{record.stage.value} of {record.function}{_which(record)}",
             stage=record.stage.value,
@@ -94,6 +95,16 @@ def _artifact(record: Record, before: int, name_of: Callable[[str], str]) -> Opt
         return None
     piece = getattr(record, "piece", "")
     return replace(of_kind, compile_id=record.compile_id, path=name_of(path), text=text, piece=piece)
+
+
+def _own_name(record: GraphFile, name: str) -> str:
+    """Return the name of a stage, with the mark of the process that has the file ``name``, which may be another
+    stage's."""
+    if not record.equals:
+        return name
+    parsed = file_names.kinds_of(name).get("graph")
+    mark = None if parsed is None else parsed.parts["mark"]
+    return record.name if mark is None else file_names.marked(record.name, mark)
 
 
 def _which(record: Union[GraphFile, KernelFile, PassesFile]) -> str:

@@ -129,8 +129,8 @@ def prepare_debug(
     they quote values; None is ``DEPYF_VALUES`` of the environment, without that ``"types"`` where ``CI`` is set, and
     ``"all"`` elsewhere. SECURITY.md says what is hidden. ``dump``: with ``"all"`` each state of each graph has its own
     file, beside the others, as in depyf 0.20; with ``"read"`` graphs between two stages, wrappers and passes are in the
-    folder ``stages``, and a state that equals another shares that file. None is ``DEPYF_FILES`` of the environment, and
-    ``"read"`` without that.
+    folder ``stages``, and a graph there that equals another shares that file. None is ``DEPYF_FILES`` of the
+    environment, and ``"read"`` without that.
 
     All threads of the process are recorded. Of nested sessions each is complete; code runs from the files of the
     innermost. A forked child continues to dump into the directory and writes its own files when it ends; a spawned

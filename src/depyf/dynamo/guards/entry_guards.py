@@ -24,6 +24,9 @@ from depyf.dynamo.hooks.torch_types import Guards
 
 RUNTIME = "depyf.dynamo.guards.runtime"
 _IMPORTED_MODULES = {"torch": "import torch", "np": "import numpy as np", "math": "import math"}
+_OF_MODULES = ("._modules", "._parameters", "._buffers")
+"""PyTorch keeps these dictionaries, and has a check of their class and length that each entry has for itself."""
+
 _LEAST_IN_COMMON = 4
 """A function of its own is shorter to read for at least so many guards."""
 
@@ -153,9 +156,13 @@ def with_common_once(
     made: List[EntryGuards] = []
 
     def share(name: str, keys: Sequence[str], least: int, wanted: Optional[Callable[[GuardLine], bool]] = None) -> None:
-        # The order of guards may change: an exception in one is a failure of all, as it is for PyTorch.
+        # What is common is checked first. So what reads a value stays with the checks of that value that the entries do
+        # not share, of its class above all: reading a key of another class may run its code.
         common = set.intersection(*({line.expression for line in found[key].own_lines} for key in keys))
         lines = tuple(line for line in found[keys[0]].own_lines if line.expression in common)
+        apart = {line.source for key in keys for line in found[key].own_lines if line.expression not in common}
+        apart = {source for source in apart if source and not source.endswith(_OF_MODULES)}
+        lines = tuple(line for line in lines if not any(source in line.expression for source in apart))
         lines = lines if wanted is None else tuple(filter(wanted, lines))
         if len(lines) < least or any(each.name == name for each in made):  # two functions of one name share nothing
             return
@@ -180,9 +187,7 @@ def with_common_once(
 
 
 def _is_of_the_environment(line: GuardLine) -> bool:
-    return not line.live and not any(
-        isinstance(node, ast.Name) and node.id in ("L", "G") for node in ast.walk(parse(line.expression))
-    )
+    return not line.live and "L[" not in line.expression and "G[" not in line.expression
 
 
 def _condition(line: GuardLine) -> str:

@@ -59,11 +59,11 @@ class HookedContext(_Forkable, Generic[T]):
         _contexts.add(self)
 
     def _entry(self) -> T:
-        """Return what identifies an entering. Nothing is installed yet: exceptions propagate to the program."""
+        """Return what identifies an entering. Nothing is installed yet. Exceptions are as those of ``_start``."""
         return cast(T, object())
 
     def _start(self, entry: T) -> None:
-        """Install the hooks. Exceptions propagate to the program, after ``_drop``."""
+        """Install the hooks. After ``_drop`` exceptions propagate to the program, or are reported."""
         raise NotImplementedError
 
     def _started(self) -> None:

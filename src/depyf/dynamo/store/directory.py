@@ -189,19 +189,27 @@ class DumpDirectory:
         """Remove a file of this process that nothing runs from; return False if other processes may have it, too."""
         with self._lock:
             name = self.name_of(path)
-            if self._shared or name not in self._own or not self._is_still(name, self._own[name]):
-                return False
             with suppressed(OSError):
-                os.unlink(os.path.join(self._real, name))
-                with suppressed(OSError):  # other files are there
-                    os.rmdir(os.path.join(self._real, file_names.STAGES))
-                return True
+                slot = self._my_slot()
+                # A process that comes now waits for the lock before it has a slot, and makes the folder afterwards.
+                with exclusive(self._real) as alone:
+                    self._shared = self._shared or not alone or slot.has_others()
+                    if self._shared or name not in self._own or not self._is_still(name, self._own[name]):
+                        return False
+                    os.unlink(os.path.join(self._real, name))
+                    with suppressed(OSError):  # other files are there
+                        os.rmdir(os.path.join(self._real, file_names.STAGES))
+                    return True
             return False
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name, relative to the directory, by whomever."""
+        return os.path.lexists(os.path.join(self._real, name))
 
     def _with_folder(self, name: str) -> str:
         """Return the name, without its folder where there can be none."""
         folder, _, plain = name.rpartition("/")
-        if folder and name not in self._own:
+        if folder:
             path = os.path.join(self._real, folder)
             with suppressed(OSError):
                 self._my_slot().make_folder(folder)

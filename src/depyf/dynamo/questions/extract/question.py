@@ -114,21 +114,19 @@ def _files(directory: str) -> List[GraphSource]:
     """Return the graph files of a dump, including files of named stages (of passes and backends)."""
     sources = []
     stages = {stage.value: stage for stage in Stage}
-    files = {file_names.without_folder(name): name for name in file_names.listed(directory)}
-    # A state that equals another one of its graph is in the file of the other, as the manifest says.
-    shared = {
-        each.id: files[each.equals]
-        for loaded in manifests_in_directory(directory)[0]
-        for each in loaded.run.artifacts
-        if each.equals in files
-    }
-    for own, name in sorted({**files, **shared}.items()):
-        match = file_names.graph_in(own)
+    names = file_names.listed(directory)
+    files = {file_names.without_folder(name): name for name in names}
+    # A manifest knows which of two files of one name is newer, and which state is in the file of another.
+    artifacts = [each for loaded in manifests_in_directory(directory)[0] for each in loaded.run.artifacts]
+    files.update({each.id: each.path for each in artifacts if each.path is not None and each.path in names})
+    shared = {each.id for each in artifacts if each.equals}
+    for stage_name, name in sorted(files.items()):
+        match = file_names.graph_in(stage_name)
         if match is None:
             continue
         text = read_text(os.path.join(directory, name), follow=False)
         function, value, index = match
-        if value in stages or own in shared or text.startswith(f"# {value} of {function}"):
+        if value in stages or stage_name in shared or text.startswith(f"# {value} of {function}"):
             of_id, of_piece = _TITLE.search(text), _PIECE.search(text)
             stage = stages.get(value) or NamedStage(value)
             source = GraphSource(

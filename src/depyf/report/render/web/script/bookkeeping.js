@@ -31,13 +31,14 @@ function profilerIn(lines) {
   return found;
 }
 
-// ``weight = modules['wte']._parameters['weight']``, where ``modules`` was made so, too; and the ``del`` of nothing but these.
+// ``weight = parameters['weight']``, where ``parameters = self._modules['wte']._parameters`` was taken out so, too; and the
+// ``del`` of nothing but these. An attribute of a module, ``layer.scale``, is the program's.
 function modulesIn(lines) {
   const found = new Set();
   const names = new Set();
   lines.forEach((line, at) => {
     const [, name, from, path] = /^\s*(\w+) = (\w+)((?:\.\w+|\['[^']*'\])+)$/.exec(line) || [];
-    if (name && (OF_MODULES.test(path) || names.has(from))) {
+    if (name && (OF_MODULES.test(path) || (names.has(from) && /^\['[^']*'\]$/.test(path)))) {
       found.add(at + 1);
       names.add(name);
     }

@@ -329,14 +329,18 @@ function nameAmong(artifact, list) {
   return same.length > 1 ? `${name} ${same.indexOf(artifact) + 1}` : name;
 }
 
-// Which part of PyTorch made an artifact. A graph that a pass printed has the order of the stage before it.
+const MAKERS = {
+  Dynamo: ["Captured_Graph", "pre_insert_deferred_runtime_asserts", "BEFORE_PRE_GRAD", "AFTER_PRE_GRAD"],
+  AOTAutograd: ["tensorify_python_scalars", "Joint_graph", "Forward_graph", "Backward_graph"],
+  Inductor: ["before_joint_graph", "after_joint_graph", "BEFORE_POST_GRAD", "AFTER_POST_GRAD"],
+};
+
+// Which part of PyTorch made an artifact; others have printed the graphs that are not in the table.
 function makerOf(artifact) {
-  if (["kernels", "passes"].includes(artifact.kind)) return "Inductor";
+  if (artifact.kind === "kernels" || artifact.kind === "passes") return "Inductor";
   if (artifact.kind === "wrapper") return "AOTAutograd";
   if (artifact.kind !== "graph") return "Dynamo";
-  const order = artifact.order % 1000; // pieces of a split graph come after the whole
-  if (/^(before|after)_joint_graph$/.test(artifact.stage)) return "Inductor";
-  return order < 40 ? "Dynamo" : order < 70 ? "AOTAutograd" : "Inductor";
+  return Object.keys(MAKERS).find((maker) => MAKERS[maker].includes(artifact.stage)) || "Others";
 }
 
 // ``Forward_graph`` reads better as words; what is no stage has its kind.

@@ -109,18 +109,41 @@ function findings(run) {
   )];
 }
 
-// A text of cause and remedies: the cause is a line, the first remedy is one, and the rest is folded. Texts without
-// "Because" say the cause in their title, or in their first sentence where a second one follows.
+// Where a finding is, beside its line, or what else it touches: neither its cause nor a remedy.
+const ASIDE = /^(?:Also at |This breaks graphs of |(?:It|The guard) is in .*, which is reached from this line)/;
+
+// A text of cause and remedies: of several sentences the first is the cause; the first remedy is a line, the rest is folded.
 function inLines(text) {
-  const sentences = text.split(/(?<=[\w)\]'"`]\.) (?=[A-Z])/);
-  const cause = sentences.length > 1 ? sentences.shift() : null;
-  const [first, ...others] = sentences.shift().split("; ");
-  const rest = [others.join("; "), ...sentences].filter(Boolean);
+  const sentences = split(text, /^\.(?= [A-Z])/).map((each, at, all) => (at < all.length - 1 ? `${each}.` : each));
+  const told = sentences.filter((each) => !ASIDE.test(each));
+  const cause = told.length > 1 ? told.shift() : null;
+  const [first, ...others] = split(told.shift() || "", /^;(?= )/);
+  const rest = [others.join("; "), ...told, ...sentences.filter((each) => ASIDE.test(each))].filter(Boolean);
+  const capital = (each) => (/^[a-z]+ /.test(each) ? `${each[0].toUpperCase()}${each.slice(1)}` : each);
   return [
     cause === null ? null : el("p", { class: "cause" }, prose(cause)),
-    el("p", { class: "remedy" }, prose(others.length ? `${first.replace(/[.,]$/, "")}.` : first)),
-    rest.length ? el("details", {}, el("summary", {}, "more"), rest.map((each) => el("p", {}, prose(`${each[0].toUpperCase()}${each.slice(1)}`)))) : null,
+    first ? el("p", { class: "remedy" }, prose(others.length ? `${first.replace(/[.,]$/, "")}.` : first)) : null,
+    rest.length ? el("details", {}, el("summary", {}, "more"), rest.map((each) => el("p", {}, prose(capital(each))))) : null,
   ];
+}
+
+// Splits a text at a separator that is in no quotes and no brackets: values of the program stay whole.
+function split(text, separator) {
+  const parts = [""];
+  let depth = 0;
+  let quote = "";
+  for (let at = 0; at < text.length; at += 1) {
+    const one = text[at];
+    if (quote) quote = one === quote ? "" : quote;
+    else if (one === "`" || one === '"' || (one === "'" && !/\w/.test(text[at - 1] || ""))) quote = one; // not Python's
+    else if ("([{".includes(one)) depth += 1;
+    else if (")]}".includes(one)) depth = Math.max(0, depth - 1);
+    if (!quote && !depth && separator.test(text.slice(at, at + 3))) {
+      parts.push("");
+      at += 1; // the blank after it
+    } else parts[parts.length - 1] += one;
+  }
+  return parts;
 }
 
 const timeOf = (counts) => counts.compile_seconds + counts.backward_compile_seconds;
