@@ -181,7 +181,7 @@ UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are treate
 USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated as errors")
 SKIP_FRAME = _Name("torch._dynamo.exc", "SkipFrame", "graph breaks that skip a frame are not noted")
 _NO_NAMES = "graph files can't be named after their __compiled_fn"
-MAKE_NAME = _Name(_OUTPUT_GRAPH, "make_compiled_fn_name", _NO_NAMES, "2.15")
+MAKE_NAME = _Name(_OUTPUT_GRAPH, "make_compiled_fn_name", _NO_NAMES, "2.14")
 MAKE_NAME_BEFORE = _Name(_OUTPUT_GRAPH, "unique_id", _NO_NAMES, until="2.14")
 BREAK_REASON = _Name(_OUTPUT_GRAPH, "GraphCompileReason", "graph breaks are not noted")
 FORMAT_GRAPH = _Name("torch._dynamo.utils", "lazy_format_graph_code", "graphs that are printed can't be dumped")
@@ -241,7 +241,7 @@ AOT_MODULE = _Name(_AOT, "aot_module_simplified", "compare can't name the stage 
 DEFAULT_PARTITION = _Name("torch._functorch.partitioners", "default_partition", "compare can't split joint graphs")
 AOT_CONFIG = _Name("torch._functorch", "config", "observed graphs come out of caches")
 _NOT_FROM_FILES = "AOTAutograd's wrappers don't run from files"
-EXEC_WRAPPER = _Name("torch._functorch._aot_autograd.codegen", "_compile_and_exec_source", _NOT_FROM_FILES, "2.15")
+EXEC_WRAPPER = _Name("torch._functorch._aot_autograd.codegen", "_compile_and_exec_source", _NOT_FROM_FILES, "2.14")
 EXEC_SUBCLASS_WRAPPER = _Name(
     "torch._functorch._aot_autograd.subclass_codegen", "_compile_and_exec_source", _NOT_FROM_FILES, "2.13"
 )

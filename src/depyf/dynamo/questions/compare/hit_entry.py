@@ -23,6 +23,7 @@ from depyf.dynamo.entries.entry_check import hit_of
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, known_code, torch_settings
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.questions.compare.private_copy import (
@@ -100,6 +101,10 @@ def _with_code(function: Callable[..., object], target: CallTarget, code: CodeTy
     # Case 1: torch's function ``inner(*args, **kwargs)`` calls the compiled callable, and has entries of its own.
     frame = plain_function(target.frame)
     if is_inner_code(frame.__code__):
+        # ``Module.compile()`` (PyTorch 2.14 and later) wraps ``module._call_impl``, and the code reads its ``__self__``.
+        wrapped = dict(closure_of(frame)).get("fn")
+        if isinstance(wrapped, MethodType) and isinstance(function, module_classes()):
+            function = MethodType(wrapped.__func__, function)
         return with_own_code(frame, {"fn": function}, {}, code)
     # Case 2: a module, whose ``forward`` is the function, or is around it.
     if isinstance(function, module_classes()):
