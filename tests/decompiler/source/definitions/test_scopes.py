@@ -73,6 +73,13 @@ def test_a_nested_body_mentions_the_free_variables_that_nothing_uses(kind: str) 
     assert declared(source, nested=False) == []
 
 
+@pytest.mark.parametrize("kind", ["def f()", "class f"])
+def test_a_nested_body_declares_the_unused_variables_of_the_functions_around_it(kind: str) -> None:
+    source = f"def g(x):\n    {kind}:\n        nonlocal x\n"
+    assert declared(source, enclosing="x", nested=True) == ["nonlocal x"]
+    assert decompile_code(compile(source, "<test>", "exec", 0, True)).source == source
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

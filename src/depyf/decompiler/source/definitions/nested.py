@@ -63,15 +63,17 @@ class Definer(Transformer):
     """Replaces placeholders below the statements it visits.
 
     ``body`` returns the normal form and the structured statements of a nested code object. ``enclosing`` are the names
-    of the enclosing functions that a plain name would refer to, ``nested`` whether there is an enclosing function,
-    ``postponed`` whether the module has ``from __future__ import annotations``. With ``missing``, functions whose body
-    can't be made are recorded there; without, that is an error.
+    of the enclosing functions that a plain name would refer to, ``type_parameters`` those that enclosing definitions
+    have as parameters, ``nested`` whether there is an enclosing function, ``postponed`` whether the module has ``from
+    __future__ import annotations``. With ``missing``, functions whose body can't be made are recorded there; without,
+    that is an error.
     """
 
     def __init__(
         self,
         body: Body,
         enclosing: FrozenSet[str] = frozenset(),
+        type_parameters: FrozenSet[str] = frozenset(),
         *,
         nested: bool = False,
         postponed: bool = False,
@@ -79,6 +81,7 @@ class Definer(Transformer):
     ) -> None:
         super().__init__()
         self.body, self.enclosing, self.nested, self.postponed = body, enclosing, nested, postponed
+        self.type_parameters = type_parameters
         self.missing = missing
         self.comprehensions: List[NormalCode] = []
         self._before: List[ast.stmt] = []  # definitions that the statement being visited needs
@@ -118,7 +121,8 @@ class Definer(Transformer):
         enclosing = (self.enclosing | local_names(normal)) if is_function else self.enclosing
         postponed = self.postponed or any(map(postpones_annotations, statements))
         nested = self.nested or is_function or normal.code.co_name != "<module>"
-        return Definer(self.body, enclosing, nested=nested, postponed=postponed, missing=self.missing)
+        given = enclosing, self.type_parameters
+        return Definer(self.body, *given, nested=nested, postponed=postponed, missing=self.missing)
 
     def function_body(self, code: Code) -> List[ast.stmt]:
         """Return the body of the ``def`` or ``class`` of ``code``: docstring, declarations, statements."""
@@ -130,7 +134,12 @@ class Definer(Transformer):
             raise Unstructured(f"the code of a {code.co_name} is made a function that nothing iterates")
         annotated = bool(code.co_flags & inspect.CO_OPTIMIZED) or any(map(_annotates, statements))
         head = declarations(
-            normal, self.enclosing, nested=self.nested, comprehensions=definer.comprehensions, annotated=annotated
+            normal,
+            self.enclosing,
+            self.type_parameters,
+            nested=self.nested,
+            comprehensions=definer.comprehensions,
+            annotated=annotated,
         )
         if is_module(code):
             head = needed_in_module(head, statements)
@@ -219,8 +228,9 @@ class Definer(Transformer):
         # def f[T](x): ...      the compiler calls a function ``<generic parameters of f>``, which makes T and f
         normal, statements = self.body(function.code)
         inner = with_parameters(function, statements)
-        enclosing = self.enclosing | local_names(normal)
-        definer = Definer(self.body, enclosing, nested=self.nested, postponed=self.postponed, missing=self.missing)
+        made = local_names(normal)
+        given = self.enclosing | made, self.type_parameters | (made - set(normal.code.co_freevars))
+        definer = Definer(self.body, *given, nested=self.nested, postponed=self.postponed, missing=self.missing)
         result = definer.definition(inner, name)
         self.comprehensions.extend(definer.comprehensions)
         return result

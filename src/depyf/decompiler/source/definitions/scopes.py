@@ -18,6 +18,7 @@ from depyf.decompiler.normal.ops import NormalCode, Op
 def declarations(
     normal: NormalCode,
     enclosing: FrozenSet[str] = frozenset(),
+    type_parameters: FrozenSet[str] = frozenset(),
     *,
     nested: bool = False,
     comprehensions: Iterable[NormalCode] = (),
@@ -26,10 +27,11 @@ def declarations(
     """Return the statements to put first into the body of ``normal``, after the docstring.
 
     ``enclosing`` are the local names of the enclosing functions (see ``local_names``), which a plain name would refer
-    to. ``nested``: the body is inside another function in the text, whose cells it must refer to even where no code
-    uses them; for a body on its own, the scaffolding does that. ``comprehensions`` are the code objects that the text
-    shows as comprehensions inside this body: a ``:=`` in them binds a name of this body. ``annotated``: the statements
-    of a class or module show an annotation, so that the compiler makes the dict for them.
+    to; ``nonlocal`` may not name ``type_parameters``. ``nested``: the body is inside another function in the text,
+    whose cells it must refer to even where no code uses them; for a body on its own, the scaffolding does that.
+    ``comprehensions`` are the code objects that the text shows as comprehensions inside this body: a ``:=`` in them
+    binds a name of this body. ``annotated``: the statements of a class or module show an annotation, so that the
+    compiler makes the dict for them.
     """
     stored, loaded, closures = _uses(normal)
     # [y := x for x in z]     binds ``y`` of this body, in the code of the comprehension
@@ -46,12 +48,13 @@ def declarations(
         result.append(ast.Global(names=sorted(global_names)))
     free = _free_names(normal)
     nonlocal_names = {name for scope, name in stored if scope == "deref" and name in free}
-    if nonlocal_names:
-        result.append(ast.Nonlocal(names=sorted(nonlocal_names)))
-    # if False: x             for free variables that no statement uses (see ``_used``)
-    if nested:
-        unused = free - nonlocal_names - _used(loaded, closures)
-        result.extend(_unreached(ast.Expr(ast.Name(id=name, ctx=ast.Load()))) for name in sorted(unused))
+    unused = free - nonlocal_names - _used(loaded, closures) if nested else set()
+    declared = unused & enclosing - type_parameters
+    if nonlocal_names or declared:
+        result.append(ast.Nonlocal(names=sorted(nonlocal_names | declared)))
+    # if False: x             for the other free variables that no statement uses (see ``_used``)
+    for name in sorted(unused - declared):
+        result.append(_unreached(ast.Expr(ast.Name(id=name, ctx=ast.Load()))))
     # if False: _: object     makes the compiler set up ``__annotations__``, as an annotation in dead code did
     if Op.SETUP_ANNOTATIONS in normal.kinds and not annotated:
         result.append(_unreached(_annotation("_")))
@@ -168,11 +171,10 @@ def _global_names(normal: NormalCode, stored: _Names, loaded: _Names, enclosing:
 def _used(loaded: _Names, closures: Set[str]) -> Set[str]:
     """Return the names that the compiler finds a use of in the statements.
 
-    A free variable without one has a use in dead code (``nonlocal`` would not do for all: it is not allowed for type
-    parameters).
+    A free variable without one is declared, or has a use in dead code.
 
-        def g():            the compiler drops the dead branch, but g keeps x as a free variable
-            if 0: x
+        def g():            def g():            the compiler drops the dead branch, but g keeps x as a free variable
+            nonlocal x          if 0: x
     """
     implied = {"__class__"} if ("global", "super") in loaded else set()
     return closures | implied | {name for scope, name in loaded if scope in ("deref", "classderef", "bodyderef")}
