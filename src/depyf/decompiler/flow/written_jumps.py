@@ -92,6 +92,13 @@ class WrittenJumps:
             index = self._within[index]
         return self._idle[index] if index >= 0 else None
 
+    def continues_between(self, one: Span, two: Span) -> bool:
+        """Return whether a ``continue`` is written between the starts of the tests at ``one`` and ``two``."""
+        return any(
+            kind is not Written.PASS and one.line <= span.line <= two.line and (None in span or one < span < two)
+            for span, kind in self.jumps
+        )
+
     def loops_before(self, span: Optional[Span]) -> bool:
         """Return whether a ``while True`` stands before the test at ``span``, which is the first in the loop: its
         constant leaves a NOP (3.14), as a ``pass`` in front of a ``while`` does."""

@@ -17,6 +17,7 @@ from depyf.decompiler.lift import build
 from depyf.decompiler.lift.items import Item, Mark, Value
 from depyf.decompiler.lift.nodes import Condition, Goto, Node, Terminator
 from depyf.decompiler.lift.not_folded import both_made
+from depyf.decompiler.lift.spans import first_span, span_of
 from depyf.decompiler.normal.ops import Op
 
 
@@ -253,7 +254,11 @@ class Reducer:
             other = build.negate(second.test)
         else:
             return None
-        joined = Condition(ast.IfExp(test, first.test, other), False, first.target, first.fall)
+        chosen: ast.expr = ast.IfExp(test, first.test, other)
+        if build.is_not(first.test) and build.is_not(other) and _has_no_not(test, other.operand):  # type: ignore[attr-defined]
+            # The jumps are inverted since conditional jumps only go forward (3.12): ``x if test else y`` was written.
+            chosen = build.negate(ast.IfExp(test, first.test.operand, other.operand))  # type: ignore[attr-defined]
+        joined = Condition(chosen, False, first.target, first.fall)
         self._absorb(before, [one, two], joined, list(before.stack))
         return before
 
@@ -335,13 +340,32 @@ class Reducer:
         # only go forward (3.12), so a is inverted: a; POP_JUMP_IF_TRUE 1; JUMP_BACKWARD; 1: b; ...
         if {before.id, node.id} <= self.graph.copied_tests:
             return True
+        if self.only_expressions or self._is_in_test_of_loop(term, node):
+            return True
         block = self.graph.blocks[term.fall]
-        return self.only_expressions or (
+        return (
             isinstance(block.term, Jump)
             and not isinstance(self.graph.blocks[block.term.target].term, For)
             and leaves_operand(block)
             and computes_alone(block.ops)
         )
+
+    def _is_in_test_of_loop(self, term: Condition, node: Node) -> bool:
+        """Return whether ``b and c`` in ``if a or b and c`` is tested, which skips the rest of a loop if it fails."""
+        #     a; POP_JUMP_IF_TRUE 2
+        #     b; POP_JUMP_IF_TRUE 1; JUMP_BACKWARD      if not a:
+        #  1: c; POP_JUMP_IF_TRUE 2; JUMP_BACKWARD          if not b: continue
+        #  2: ...                                           if not c: continue
+        #
+        # Where a leads to 2, too, nothing else is written like this but the statements on the right, which have a
+        # ``continue`` between the tests.
+        second = node.terminator
+        if term.fall not in self.headers or not isinstance(second, Condition):
+            return False
+        if second.keep or second.fall != term.fall or len(self.edges[second.target]) < 2:
+            return False
+        one, two = first_span(term.test), first_span(second.test)
+        return one is not None and two is not None and not self.graph.written_jumps.continues_between(one, two)
 
     def _ends_in_chain_test(self, node: Node) -> bool:
         """Return whether the condition of ``node`` is a test of ``a < b < c`` that has pushed ``b``, the last value,
@@ -379,6 +403,18 @@ class Reducer:
         if not isinstance(value, Value) or value.copies or value.chain or value.tests is not None:
             return None
         return value
+
+
+def _has_no_not(test: ast.expr, other: ast.expr) -> bool:
+    """Return whether columns show that nothing but ``else`` is between ``test`` and ``other``."""
+    one, two = span_of(test), first_span(other)
+    if one is None or two is None or one.end_column is None or two.column is None or one.end_line != two.line:
+        return False
+    end = one.end_column
+    # A test for None has no span of its own: ``a is None`` has the span of ``a``.
+    without_none = isinstance(test, ast.Compare) and span_of(test.left) == one
+    ends = [end + len(" is None"), end + len(" is not None")] if without_none else [end]
+    return any(two.column - each == len(" else ") for each in ends)
 
 
 def _remove(edges: List[Node], node: Node) -> None:

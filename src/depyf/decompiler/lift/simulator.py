@@ -43,7 +43,10 @@ class Simulator:
 
     def push(self, expr: ast.expr, *, stable: bool = False, local: Optional[str] = None) -> Value:
         if self.context.records_spans:
-            put(expr, self.ops[self.index - 1].span)
+            instr, before = self.ops[self.index - 1], self.ops[self.index - 2]
+            # A load that is one instruction with the store before it (3.13) has no span: the table has the store's.
+            if before.op is not Op.STORE or before.offset != instr.offset:
+                put(expr, instr.span)
         if self.node.tested is not None:
             expr, stable, local = build.after_test(self.node.tested, expr), False, None
             self.node.tested = None
