@@ -1773,6 +1773,65 @@ def operands_in_the_column_of_the_body(a, b):
     else:
         raise a.f
     return a(b)
+
+def negations_below_each_other(a, b, c, d):
+    if (not a.x and
+        not b and
+        c is None):
+        d()
+
+def a_group_that_a_negation_follows(a, b, c, d):
+    if ((a > 0 or
+         (a == 0 and b)) and
+        not c(a, b)):
+        return d
+
+def a_negated_group_first(a, b):
+    if (not (a.x or a.y) and
+        a.z and b[0] == 1):
+        b()
+
+def a_branch_below_a_negated_test(items, a, b):
+    for item in items:
+        if not item[0] in a:
+            raise a(item)
+        b.append(item)
+        if len(item) > 1 and item[1] in a:
+            b(item)
+    return b
+
+def a_branch_that_breaks(items, a, b):
+    a()
+    try:
+        for item in items:
+            if item.version != 1:
+                a(item)
+                break
+    finally:
+        b()
+    return b
+
+def an_or_in_a_loop(items, a, b, c):
+    for item in items:
+        if a(item) or (b(item) and c(item)):
+            item()
+    return items
+
+def two_tests_that_continue(items, a, b, c):
+    for item in items:
+        if not a(item):
+            if not b(item):
+                continue
+            if not c(item):
+                continue
+        item()
+    return items
+
+def a_group_in_a_comprehension(a, b, c):
+    return [d for d in a if b is None and (d or not c)]
+
+def a_choice_in_a_comprehension(a):
+    return [b for b in a if (b.c if b.d is None else b.e)]
 """
 
 CASES = """
@@ -1906,6 +1965,16 @@ def test_a_not_before_a_test_stays_there(text: str, test: str) -> None:
     assert result.source.strip() == source
 
 
+@pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
+@pytest.mark.parametrize("test", ["a is not None", "a not in b"])
+def test_an_operand_on_the_next_line_does_not_turn_a_comparison(test: str) -> None:
+    result = decompile_code(
+        code_of(f"def f(a, b, c):\n    if {test} and (\n        not b or c\n    ):\n        a()\n", "f")
+    )
+    assert result.verdict is Verdict.EXACT
+    assert f"    if {test} and (not b or c):\n" in result.source
+
+
 def test_an_assert_and_a_branch_that_raises_come_back_as_they_were() -> None:
     """Up to Python 3.8 both look the exception up: only the lines differ."""
     source = """\
@@ -1983,6 +2052,8 @@ def test_definitions_behind_the_else_of_a_loop_are_behind_it_in_modules_and_clas
 def test_the_width_of_the_indentation_does_not_matter(name: str, width: int) -> None:
     if name == "nested_on_long_lines":
         pytest.skip("nothing in it tells how wide its indentation is")
+    if name == "a_group_that_a_negation_follows" and width == 8:
+        pytest.skip("an operand is in the column of the body")
     if name == "elif_that_continues" and width == 2:
         pytest.skip("continue has no column: elif, and if in else, have their tests at the same one")
     if name in ("a_test_below_its_parenthesis", "operands_in_the_column_of_the_body") and width == 2:

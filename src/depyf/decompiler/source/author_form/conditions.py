@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.bytecode.syntax_trees import equal
-from depyf.decompiler.lift.build import negate
+from depyf.decompiler.lift.build import is_not, negate
 from depyf.decompiler.lift.node_attributes import attributes_of
 from depyf.decompiler.lift.spans import first_operand, first_span, jump_of, span_of
 from depyf.decompiler.source.inventory import Contents, bits_of
@@ -29,6 +29,11 @@ _DOUBT = 0.6
 """The cost of a form that does not fit."""
 _UNFIT = 0.7
 """The cost of not being below the previous operand: there are other layouts."""
+_TURNED = 1.5
+"""The cost of ``not a is b`` in place of ``a is not b``: more than two layouts that do not fit, so that only characters
+between operands on one line show it."""
+_KNOT = 0.5
+"""The cost of ``not (not a or b)`` and ``not (a or not (b and c))``."""
 _LONGEST = 12
 """The largest number of operands that are tried in groups."""
 
@@ -213,7 +218,7 @@ def _before_comparison(expr: ast.expr, test: ast.expr) -> List[_Form]:
     if not isinstance(expr, ast.Compare) or len(expr.ops) != 1 or type(expr.ops[0]) not in opposite:
         return []
     turned = ast.UnaryOp(ast.Not(), replaced(expr, ops=[opposite[type(expr.ops[0])]()]))
-    return [_Form(turned, _CHANGE + _NOT, 4, 0, test, test)]
+    return [_Form(turned, _TURNED, 4, 0, test, test)]
 
 
 def _opposite(operator: ast.boolop) -> ast.boolop:
@@ -223,7 +228,9 @@ def _opposite(operator: ast.boolop) -> ast.boolop:
 def _wrapped(form: _Form) -> _Form:
     """Return ``not (...)``."""
     expr = ast.UnaryOp(ast.Not(), form.expr)
-    return _Form(expr, form.cost + _NOT, form.opens + 5, form.closes + 1, form.first, form.last)
+    first, *others = form.expr.values  # type: ignore[attr-defined]
+    knot = is_not(first) or any(is_not(each) and isinstance(each.operand, ast.BoolOp) for each in others)
+    return _Form(expr, form.cost + _NOT + _KNOT * knot, form.opens + 5, form.closes + 1, form.first, form.last)
 
 
 def _joined(operator: ast.boolop, values: List[ast.expr], columns: _Columns, *, negated: bool) -> _Form:
@@ -285,7 +292,13 @@ def _misplaced(form: _Form, columns: _Columns) -> float:
         return 0.0
     # The jump has the span of the statement (up to 3.11), which begins with the keyword.
     found = first[1] - jump.column - form.opens
-    return _evidence(min(abs(found - len(keyword) - 1) for keyword in ("if", "elif", "while", "assert")))
+    # A condition on several lines is often in parentheses.
+    last = columns[form.last]
+    spaces = (1, 2) if last is not None and last[2] > first[0] else (1,)
+    return _evidence(min(abs(found - len(word) - space) for word in _KEYWORDS for space in spaces))
+
+
+_KEYWORDS = ("if", "elif", "while", "assert")
 
 
 def _evidence(characters: float) -> float:
@@ -324,14 +337,21 @@ def _misfit(operator: ast.boolop, chain: List[_Form], right: _Form, columns: _Co
             for closes, opens in parentheses
         ]
         return _evidence(min(map(abs, found)))
-    # Else the operator starts a line, below the previous operator, or below the first operand.
-    if len(chain) > 1:
+    # Else the operator starts a line, below the previous operator, or below the first operand;
+    if left.operator is type(operator):
+        # The operands of ``left`` are operands of the chain.
+        last: ast.expr = left.expr.values[-1]  # type: ignore[attr-defined]
+        if above[0] == before[0]:
+            return 0.0
+        above, shifts = before, [-4 * is_not(last)]
+    elif len(chain) > 1:
         earlier = columns[chain[-2].last]
         if earlier is None or earlier[2] == above[0]:
             return 0.0
         shifts = [-left.opens - opens for opens in _may_have(operator, left)]
     else:
-        shifts = [word, word - left.opens]
+        # or the operator ends a line, and the second operand is below the first one.
+        shifts = [word, word - left.opens, -left.opens]
     fits = any(
         after[1] - above[1] == opens + right.opens + shift for opens in _may_have(operator, right) for shift in shifts
     )

@@ -52,7 +52,11 @@ class Indentation:
 
 def _without_copy(body: Block) -> Block:
     """Return ``body`` without the last statement if that is a copy of the ``return`` after an enclosing statement."""
-    first, last = (start_of(body[0]), start_of(body[-1])) if body else (None, None)
+    # Another statement is further left than the first one where the start of that is estimated: ``if not a in b`` has
+    # the columns of ``if a not in b``.
+    if not body or not isinstance(body[-1], ast.Return):
+        return body
+    first, last = start_of(body[0]), start_of(body[-1])
     if first is None or last is None or first.column is None or last.column is None:
         return body
     return body[:-1] if last.column < first.column else body

@@ -16,7 +16,7 @@ from typing import Type, Union
 
 from depyf.decompiler.bytecode.syntax_trees import TRY_STATEMENTS
 from depyf.decompiler.lift.build import negate
-from depyf.decompiler.lift.spans import start_of
+from depyf.decompiler.lift.spans import first_span, span_of, start_of
 from depyf.decompiler.source.author_form.clauses import Clauses
 from depyf.decompiler.source.passes.blocks import Block, Leaving, is_elif, is_loop
 from depyf.decompiler.source.rewriting import replaced
@@ -90,6 +90,10 @@ class Tails:
         # else: c()             c()                     where ``c()`` is in the column of ``if``
         if orelse and not self._leaving.leaves(last.body) and self._clauses.is_after(last, orelse[0], block):
             return [*block[:-1], replaced(last, body=[*last.body, _made(jump)], orelse=[]), *orelse]
+        # if a: return          if not a: c()           where lines have no room for the ``return`` and the ``else``
+        # else: c()
+        if orelse and not is_elif(orelse) and _is_only(last.body, jump) and _is_below(orelse[0], last.test):
+            return [*block[:-1], replaced(last, test=negate(last.test), body=orelse, orelse=[])]
         # if a: b()             if not a: return
         #                       b()                     where ``b()`` is in the column of ``if``
         if not orelse and self._is_not_deeper(last, block):
@@ -108,6 +112,19 @@ class Tails:
         if around is None or inner is None or inner.column is None:
             return False
         return inner.exact and inner.column <= around
+
+
+def _is_only(block: Block, jump: _Jump) -> bool:
+    """Return whether ``block`` is a ``jump`` that is not in the source."""
+    statement = block[0]
+    returns = isinstance(statement, ast.Return) and statement.value is not None
+    return len(block) == 1 and isinstance(statement, jump) and not returns and span_of(statement) is None
+
+
+def _is_below(statement: ast.stmt, test: ast.expr) -> bool:
+    """Return whether ``statement`` is too close to ``test`` for two lines between them."""
+    start, place = start_of(statement), first_span(test)
+    return start is not None and place is not None and place.line < start.line <= place.line + 2
 
 
 def _made(jump: _Jump) -> ast.stmt:
