@@ -49,6 +49,20 @@ def author_text(function: Function, owner: Optional[str] = None) -> str:
     return unparse(_traced(function, owner))
 
 
+def strict_text(function: Function) -> str:
+    """The text of a function as ``ast.unparse`` writes it, without its decorators, defaults and annotations, which the
+    code around it evaluates. Only docstrings are made alike, in their indentation."""
+    function = without_surroundings(function)
+    function.type_comment = None
+    for node in ast.walk(function):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            and ast.get_docstring(node) is not None
+        ):
+            node.body[0] = _docstring(node.body[0])
+    return unparse(ast.fix_missing_locations(function))
+
+
 def _traced(function: Function, owner: Optional[str]) -> Function:
     function = without_surroundings(function)
     function.type_comment = None

@@ -12,8 +12,10 @@ Every function is decompiled alone, as by ``depyf decompile``, and is one of
     other text     a decompiler could do better in principle
     no source      refused, or not proved
 
-The stricter measure beside it is the *author's text*: the texts are the same after ``ast.unparse``, without what leaves
-no trace in a code object (``tests/support/author_text.py``). Differences are reported by class.
+Two stricter measures are beside it. The *author's text*: the texts are the same after ``ast.unparse``, without what
+leaves no trace in a code object (``tests/support/author_text.py``). Differences are reported by class. The *strict
+text*: only the indentation of docstrings is made alike, so that ``not a in b``, ``self._C__x`` outside of ``C`` and
+what the compiler removed count as differences.
 
     python tools/measure/measure_readability.py FOLDER ... --statements 6 --count 1000 --seed 1  # a sample, by its text
 
@@ -38,7 +40,7 @@ from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Tuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-from author_text import author_text, differences
+from author_text import author_text, differences, strict_text
 from same_source import Function, canonical_tree
 
 from depyf.decompiler import decompile_code
@@ -54,12 +56,14 @@ SECONDS = 20
 
 @dataclass(frozen=True)
 class Row:
-    """One function. ``author``: it has the author's text. ``difference``: the kind of the first difference, or the
-    classes of differences from the author's text. ``texts``: both sources in the same layout."""
+    """One function. ``author``: it has the author's text; ``strict``: to the letter. ``difference``: the kind of the
+    first difference, or the classes of differences from the author's text. ``texts``: both sources in the same
+    layout."""
 
     label: str
     outcome: str
     author: bool = False
+    strict: bool = False
     difference: str = ""
     texts: Tuple[str, str] = ("", "")
 
@@ -145,21 +149,22 @@ def measure(label: str, function: Function, owner: Optional[str], code: CodeType
     try:
         answer = decompile_code(code)
         if not answer.verdict.proved:
-            return Row(label, NO_SOURCE, False, f"not proved: {answer.reason}")
+            return Row(label, NO_SOURCE, difference=f"not proved: {answer.reason}")
     except (DecompilationError, TimeLimit) as error:
-        return Row(label, NO_SOURCE, False, f"{type(error).__name__}: {error}")
+        return Row(label, NO_SOURCE, difference=f"{type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     # a future import may precede it
     decompiled = next(each for each in answer.tree.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
     texts = author_text(function, owner), author_text(decompiled)
     left, right = canonical_tree(function, owner), canonical_tree(decompiled, None)
+    author, strict = texts[0] == texts[1], strict_text(function) == strict_text(decompiled)
     if ast.dump(left) == ast.dump(right):
-        if texts[0] == texts[1]:
-            return Row(label, SAME_TREE, True)
-        return Row(label, SAME_TREE, False, " + ".join(differences(*texts)), texts)
+        if author:
+            return Row(label, SAME_TREE, author, strict)
+        return Row(label, SAME_TREE, difference=" + ".join(differences(*texts)), texts=texts)
     outcome = SAME_CODE if answer.verdict is Verdict.EXACT else OTHER_TEXT
-    return Row(label, outcome, texts[0] == texts[1], first_difference(left, right), texts)
+    return Row(label, outcome, author, strict, first_difference(left, right), texts)
 
 
 # --- kinds of difference
@@ -223,8 +228,11 @@ def report(rows: List[Row], top: int, examples: int, show: bool) -> None:
     counts = Counter(row.outcome for row in rows)
     for outcome in (SAME_TREE, SAME_CODE, OTHER_TEXT, NO_SOURCE):
         print(f"{outcome:12}{counts[outcome]:8}{100 * counts[outcome] / len(rows):9.2f} %")
-    authors = sum(row.author for row in rows)
-    print(f"{'author text':12}{authors:8}{100 * authors / len(rows):9.2f} %")
+    for name, count in (
+        ("author text", sum(each.author for each in rows)),
+        ("strict text", sum(each.strict for each in rows)),
+    ):
+        print(f"{name:12}{count:8}{100 * count / len(rows):9.2f} %")
     print(f"{'functions':12}{len(rows):8}   on CPython {sys.version.split()[0]}")
     kinds: Dict[Tuple[str, str], List[Row]] = {}
     for row in rows:
