@@ -30,13 +30,19 @@ def _other_codes() -> Optional[str]:
 
 
 def row(
-    name: str, code: str, rule: Any, program: str, *remedies: Remedy, says: Tuple[str, ...] = (), **before: int
+    name: str,
+    code: str,
+    rule: Any,
+    program: str,
+    *remedies: Remedy,
+    says: Tuple[str, ...] = (),
+    never: Tuple[str, ...] = (),
+    **before: int,
 ) -> Row:
     """Return a row of one break: ``code`` is Dynamo's number of it, ``rule`` the advice."""
     codes = (f"/{code.lower()}.html",) if code else ()
-    return Row(
-        name, (rule,), program.lstrip("\n"), before or {"breaks": 1}, remedies, says=(*codes, *says), skip=_other_codes
-    )
+    text, before = program.lstrip("\n"), before or {"breaks": 1}
+    return Row(name, (rule,), text, before, remedies, says=(*codes, *says), never=never, skip=_other_codes)
 
 
 def a_function(body: str, call: str = "torch.ones(3)", parameters: str = "x", top: str = "") -> str:
@@ -228,23 +234,39 @@ ROWS = [
     row(
         "a check that raises",
         "GB0170",
-        BreakCause.BRANCH,
+        BreakCause.RAISING,
         a_function("y = x / 2\nif torch.isnan(y).any():\n    raise ValueError('nan')\nreturn y + 1"),
+        one(
+            "assert torch.isfinite(y).all()",
+            (
+                "if torch.isnan(y).any():\n        raise ValueError('nan')\n",
+                "assert torch.isfinite(y).all(), 'nan'\n",
+            ),
+        ),
         one("out of the compiled function", ("    if torch.isnan(y).any():\n        raise ValueError('nan')\n", "")),
+        never=("torch.cond",),
     ),
     row(
         "while on data",
         "GB0170",
-        BreakCause.BRANCH,
-        a_function("while x.sum() < 10:\n    x = x + 1\nreturn x"),
+        BreakCause.WHILE,
+        a_function("while x.sum() < 6:\n    x = x + 1\nreturn x"),
         one(
-            "out of the compiled function",
-            ("    while x.sum() < 10:\n        x = x + 1\n    return x", "    return x + 1"),
+            "choose with torch.where",
             (
-                "call(compile(f), torch.ones(3))",
-                "c, x = compile(f), torch.ones(3)\nwhile x.sum() < 10:\n    x = c(x)\nout(x)",
+                "    while x.sum() < 6:\n        x = x + 1\n",
+                "    for _ in range(3):\n        x = torch.where(x.sum() < 6, x + 1, x)\n",
             ),
         ),
+        one(
+            "compile the body alone",
+            ("def f(x):\n    while x.sum() < 6:\n        x = x + 1\n", "def body(x):\n    x = x + 1\n"),
+            (
+                "call(compile(f), torch.ones(3))",
+                "c, x = compile(body), torch.ones(3)\nwhile x.sum() < 6:\n    x = c(x)\nout(x)",
+            ),
+        ),
+        never=("torch.cond",),
         breaks=2,
     ),
     row(
@@ -405,11 +427,54 @@ ROWS = [
         BreakCause.RANDOM,
         a_function("if random.Random(0).random() < 0.5:\n    return x + 1\nreturn x - 1", top="import random"),
         one(
-            "Draw it before the call",
-            ("def f(x)", "def f(x, n)"),
-            ("if random.Random(0).random() <", "if n <"),
-            ("torch.ones(3)", "torch.ones(3), random.Random(0).random()"),
+            "pass the result of the test",
+            ("def f(x)", "def f(x, low)"),
+            ("if random.Random(0).random() < 0.5", "if low"),
+            ("torch.ones(3)", "torch.ones(3), random.Random(0).random() < 0.5"),
         ),
+        one(
+            "choose with torch.where",
+            ("def f(x)", "def f(x, n)"),
+            (
+                "if random.Random(0).random() < 0.5:\n        return x + 1\n    return x - 1",
+                "return torch.where(n < 0.5, x + 1, x - 1)",
+            ),
+            ("torch.ones(3)", "torch.ones(3), torch.tensor(random.Random(0).random())"),
+        ),
+    ),
+    row(
+        "random.randint as the size of a roll",
+        "GB0033",
+        BreakCause.RANDOM_VALUE,
+        a_function("k = random.randint(0, 3)\nreturn torch.roll(x, k, 0)", top="import random\nrandom.seed(0)"),
+        one(
+            "Draw it before the call",
+            ("def f(x)", "def f(x, k)"),
+            ("    k = random.randint(0, 3)\n", ""),
+            ("torch.ones(3)", "torch.ones(3), random.randint(0, 3)"),
+        ),
+        says=("k, of random.randint in line 4",),
+        never=("capture_scalar_outputs",),
+    ),
+    row(
+        "random.randint in a slice",
+        "GB0213",
+        BreakCause.RANDOM_VALUE,
+        a_function(
+            "if not torch.compiler.is_compiling(): plain()\ni = random.randint(0, 3)\nreturn x[i:i + 2]",
+            "torch.ones(9)",
+            top="import random\nrandom.seed(0)",
+        ),
+        fewer(
+            "pass it as a Python number",
+            ("def f(x)", "def f(x, i)"),
+            ("    i = random.randint(0, 3)\n", ""),
+            ("torch.ones(9)", "torch.ones(9), random.randint(0, 3)"),
+            plain=0,
+        ),
+        says=("i, of random.randint in line 5",),
+        never=("capture_scalar_outputs",),
+        plain=1,
     ),
     row(
         "random.choice",

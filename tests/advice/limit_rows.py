@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Tuple
+
 from break_rows import _other_codes, a_function
 from harness import Remedy, Row, fewer
 
@@ -9,6 +11,7 @@ from depyf.diagnosis import break_advice, compile_errors, compiled_meanwhile
 
 RULES = {
     "operation": compile_errors._FOR_OPERATION,
+    "handled": compile_errors._FOR_HANDLED,
     "inductor": compile_errors._FOR_INDUCTOR,
     "backend": compile_errors._FOR_BACKEND,
     "exception": compile_errors._FOR_EXCEPTION,
@@ -32,8 +35,40 @@ for i in range(6):
 """
 
 
-def row(name: str, rule: str, program: str, *remedies: Remedy, says: str = "", **before: int) -> Row:
-    return Row(name, (rule,), program.lstrip("\n"), before, remedies, (says,) if says else (), skip=_other_codes)
+HANDLED = "try:\n    y = %s\nexcept %s:\n    y = x * 2\nreturn y + 1"
+
+
+def row(
+    name: str, rule: str, program: str, *remedies: Remedy, says: str = "", never: Tuple[str, ...] = (), **before: int
+) -> Row:
+    said = (says,) if says else ()
+    return Row(name, (rule,), program.lstrip("\n"), before, remedies, said, never, skip=_other_codes)
+
+
+def handled(name: str, operation: str, error: str, size: str, says: str) -> Row:
+    """Return a row of an operation that fails in a ``try`` of the program."""
+    test = (HANDLED % (operation, error)).replace("\n", "\n    ")
+    return row(
+        name,
+        "handled",
+        a_function(HANDLED % (operation, error)),
+        fewer(
+            "an if on the shapes",
+            (test, f"y = {operation} if {size} else x * 2\n    return y + 1"),
+            raised=0,
+            counts_only="the call raised before",
+        ),
+        fewer(
+            "a function with torch.compiler.disable",
+            ("def f(x)", "@torch.compiler.disable\ndef g(x)"),
+            ("call(", "def f(x):\n    return g(x + 0)\ncall("),
+            raised=0,
+            counts_only="the call raised before",
+        ),
+        says=says,
+        never=("fake implementation", "without torch.compile, too"),
+        raised=1,
+    )
 
 
 ROWS = [
@@ -140,6 +175,9 @@ ROWS = [
         says="f raised IndexError",
         raised=1,
     ),
+    handled("a view in a try", "x.view(7)", "RuntimeError", "x.numel() == 7", "program.py:2 handles RuntimeError"),
+    handled("an index in a try", "x[7]", "LookupError", "len(x) > 7", "program.py:2 handles LookupError"),
+    handled("cat in a try", "torch.cat([x, x[None]])", "Exception", "x.dim() == 2", "`cat` failed"),
     row(
         "a wrong fake implementation",
         "operation",

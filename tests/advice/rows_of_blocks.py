@@ -82,6 +82,26 @@ ROWS = [
         own_why="the break is known when it is compiled with a dynamic number",
     ),
     Row(
+        "a text that % makes of an int that has become dynamic",
+        (BreakCause.FORMATTED,),
+        "table = {f'k{i}': torch.ones(1) * i for i in range(9)}\n\n"
+        "def f(x, n):\n    if not torch.compiler.is_compiling():\n        plain()\n    return x * table['k%d' % n]\n\n"
+        "c = compile(f)\nfor n in (4, 5, 6):\n    call(c, torch.ones(3), n)\n",
+        {"plain": 2, "graphs": 1},
+        (
+            fewer(
+                "pass what it selects",
+                ("def f(x, n)", "def f(x, w)"),
+                ("table['k%d' % n]", "w"),
+                ("torch.ones(3), n)", "torch.ones(3), table['k%d' % n])"),
+                plain=0,
+            ),
+            fewer("an f-string with int()", ("'k%d' % n]", "f'k{int(n)}']"), plain=0),
+        ),
+        never=("may end the call",),
+        own_why="the break is known when it is compiled with a dynamic number",
+    ),
+    Row(
         "the time and a random number",
         (BreakCause.CLOCK, BreakCause.RANDOM),
         "import random\nimport time\n\ndef f(x):\n    t = time.perf_counter()\n    x = x * 2\n"
@@ -91,7 +111,10 @@ ROWS = [
             fewer(
                 "Read the time outside of the compiled function",
                 ("def f(x):\n    t = time.perf_counter()\n", "def f(x, t, r):\n"),
-                ("    if random.random() > 2:\n        x = x + t\n    return x\n", "    return x + t * (r > 2)\n"),
+                (
+                    "    if random.random() > 2:\n        x = x + t\n    return x\n",
+                    "    return torch.where(r > 2, x + t, x)\n",
+                ),
                 ("torch.ones(3))", "torch.ones(3), torch.tensor(time.perf_counter()), torch.tensor(random.random()))"),
                 breaks=0,
             ),

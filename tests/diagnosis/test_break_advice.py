@@ -70,7 +70,7 @@ TABLE = [
         "computed as follows: random_value_0: graph input",
         BreakCause.RANDOM,
         "Draw it",
-        "where",
+        "torch.cond",
     ),
     (
         "Data-dependent branching",

@@ -11,6 +11,7 @@ from depyf.base.messages import listed
 from depyf.diagnosis.breaks_of_wrappers import advice_for_wrapper
 from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
 from depyf.diagnosis.constraints import violated_constraint
+from depyf.diagnosis.users_statements import BranchKind, ReadText, branch_at, no_text, random_number_at
 from depyf.torch_trace.breaks import Unresumed, reason_in_parts, without_type
 from depyf.torch_trace.tracebacks import Frame
 
@@ -19,6 +20,8 @@ class BreakCause(enum.Enum):
     """The kinds of graph breaks with specific advice."""
 
     BRANCH = "branch on the values of a tensor"
+    RAISING = "branch on the values of a tensor that only raises"
+    WHILE = "while on the values of a tensor"
     ASSERT = "assert on the values of a tensor"
     PRINT = "print"
     ITEM = "a number read out of a tensor"
@@ -34,6 +37,7 @@ class BreakCause(enum.Enum):
     BACKWARD = "backward() or autograd.grad()"
     RAISES = "an exception of the program"
     RANDOM = "a random number of Python"
+    RANDOM_VALUE = "the value of a random number of Python"
     SEED = "a seed is set"
     CLOCK = "the time"
     WARNING = "a warning"
@@ -44,6 +48,7 @@ class BreakCause(enum.Enum):
     PARAMETER = "a parameter is made"
     RNN = "a recurrent network"
     TEXT = "a text that is made of a dynamic number"
+    FORMATTED = "a text that % or format() makes of a dynamic number"
 
 
 _TITLES: Sequence[Tuple[BreakCause, str]] = [
@@ -79,6 +84,15 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
 ]
 """The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
+_OF_TRACING = re.compile(
+    r"TypeError\(.(?:unsupported operand type\(s\) for %: 'str' and|object of type 'str' has no len)"
+)
+"""Exceptions that Python never raises: Dynamo does, for a text of a number that it has made dynamic."""
+_OF_NUMBERS = re.compile(
+    r"^(?:unimplemented builtin op on tensor|Unsupported python_type\(\) call|constant fold exception|"
+    r"Data dependent operator)"
+)
+"""Titles of breaks at a number of Python's random, which is a tensor for Dynamo, where its value is needed."""
 _RANDOM_INPUT = re.compile(r"\brandom_value_\d+\b")
 """How Dynamo names a random number of Python that it makes an input of the graph."""
 _ASSERTS = re.compile(r"\bcode: assert\b")
@@ -101,8 +115,6 @@ _ABOUT_A_FUNCTION = re.compile(
 )
 _METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
 _FUNCTION = re.compile(r"(?:function|builtin|operator) `(?:<unknown module>\.)?([\w.<>]*[\w>])\.?`")
-_OWN_ERROR = re.compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
-"""The exception of the program's own code that Dynamo met, as torch reports it."""
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
 
@@ -119,6 +131,11 @@ _NAMED = 3
 _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.BRANCH: "The branch depends on what is in a tensor. Compute both sides and choose with torch.where, use "
     "torch.cond, or move the test out of the compiled function.",
+    BreakCause.RAISING: "The branch depends on what is in a tensor, and only raises. Write it as an assert of one "
+    'tensor (no "not", "and", "or"), as in assert torch.isfinite(y).all(), "text": Dynamo puts that into the graph, '
+    "where it raises a RuntimeError. Or move the test out of the compiled function.",
+    BreakCause.WHILE: "How often the loop runs depends on what is in a tensor. Run it a fixed number of times and "
+    "choose with torch.where in its body, or compile the body alone, as a function that the loop calls.",
     BreakCause.ASSERT: "The assertion depends on what is in a tensor. Take it out of the compiled function, or check "
     "with torch._assert_async, which stays in the graph.",
     BreakCause.PRINT: "Take the print out of the compiled function, or print after it; "
@@ -157,7 +174,10 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     "as well; or set torch._dynamo.config.trace_autograd_ops = True, which helps where all that it differentiates is "
     "computed in the function, and what it used up is returned detached (loss.detach()).",
     BreakCause.RANDOM: "A random number of Python's random is not known while Dynamo traces. Draw it before the call "
-    "and pass it, as a tensor if the code branches on it.",
+    "and pass it: where the code branches on it, pass the result of the test (a bool: two compilations); or pass a "
+    "tensor, and choose with torch.where, as a branch on a tensor would break the graph.",
+    BreakCause.RANDOM_VALUE: "This line needs the value of a random number ({drawn}), which is a tensor for Dynamo. "
+    "Draw it before the call and pass it as a Python number.",
     BreakCause.SEED: "Set the seed before the call of the compiled function.",
     BreakCause.CLOCK: "Read the time outside of the compiled function: in a graph it would say nothing about when the "
     "graph runs.",
@@ -176,6 +196,9 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.TEXT: "A text (an f-string) is made of a number that Dynamo has made dynamic. Make the text before the "
     "call of the compiled function and pass what it selects; or write int() around the number, so that each value "
     "needs a compilation of its own.",
+    BreakCause.FORMATTED: "Python does not raise it. Dynamo does, for a text that % or format() makes of a number "
+    "that it has made dynamic. Make the text before the call and pass what it selects; or write an "
+    "f-string with int() around the number, so that each value needs a compilation of its own.",
     BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. To trace them, set "
     "torch._dynamo.config.allow_rnn = True.",
 }
@@ -217,6 +240,8 @@ def cause_of_break(reason: str, explanation: str = "") -> Optional[BreakCause]:
     if reason.startswith("Data dependent operator"):
         return BreakCause.ITEM_IN_CALL if _SCALAR.search(explanation) else BreakCause.COMPARED
     cause = next((cause for cause, title in _TITLES if re.search(title, reason)), None)
+    if cause is BreakCause.RAISES and _OF_TRACING.search(explanation):
+        return BreakCause.FORMATTED
     if cause is BreakCause.BRANCH and _RANDOM_INPUT.search(explanation):
         return BreakCause.RANDOM
     if cause is BreakCause.BRANCH and _ASSERTS.search(explanation):
@@ -247,10 +272,7 @@ def described_error(error: str) -> Tuple[str, str]:
     if operation is not None:
         return f"{kind} `{operation.name}` failed: {operation.error}".strip(), operation.on_sizes
     title = described_break(parts.title, parts.explanation)
-    own = _OWN_ERROR.search(error)
-    explanation = parts.explanation if own is None else own.group(1)
-    if title != parts.title:
-        explanation = ""
+    explanation = parts.explanation if title == parts.title else ""
     return f"{kind} {title}".strip(), " ".join(explanation.split()).rstrip(".")
 
 
@@ -274,10 +296,12 @@ def advice_for_break(
     hints: Sequence[str],
     stack: Sequence[Frame] = (),
     unresumed: Optional[Unresumed] = None,
+    read: ReadText = no_text,
 ) -> str:
     """Return how to avoid this graph break; torch's own first hint if there is no specific advice. ``stack`` is the
-    user's, and says whether the break is in code that nobody can change. ``unresumed`` is where Dynamo can't resume."""
-    advice = _to_avoid(reason, explanation, hints, stack)
+    user's, and says whether the break is in code that nobody can change. ``unresumed`` is where Dynamo can't resume.
+    ``read`` returns the text of a source file: the advice for a branch depends on what it does."""
+    advice = _to_avoid(reason, explanation, hints, stack, read)
     return advice if unresumed is None else f"{advice.rstrip('.')}. {_FOR_UNRESUMED[unresumed]}"
 
 
@@ -298,19 +322,26 @@ _NEVER_COMPILED = re.compile(r"generator|[Ss]kip[ _]frame")
 """Titles of reasons to leave a frame to Python that are no break in it."""
 
 
-def _to_avoid(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame]) -> str:
+def _to_avoid(reason: str, explanation: str, hints: Sequence[str], stack: Sequence[Frame], read: ReadText) -> str:
     # Three sources of advice, from the most specific: the wrapper whose own code breaks, the kind of the break, and
     # torch's hints, without those that ask to report an issue or say that it can't be avoided.
     of_wrapper = advice_for_wrapper(stack)
     if of_wrapper is not None:
         return of_wrapper
     cause = cause_of_break(reason, explanation)
+    if cause is BreakCause.BRANCH:
+        cause = _BRANCHES.get(branch_at(stack, read), cause)
+    if _OF_NUMBERS.search(reason):
+        drawn = random_number_at(stack, read)
+        if drawn:
+            return _FOR_BREAKS[BreakCause.RANDOM_VALUE].format(drawn=drawn)
     if cause is not None:
         return _FOR_BREAKS[cause]
     hint = next((hint for hint in hints if not _SAYS_NOTHING.search(hint)), "")
     return f"{_NO_ADVICE} PyTorch's hint: {hint}" if hint else _NO_ADVICE
 
 
+_BRANCHES = {BranchKind.RAISE: BreakCause.RAISING, BranchKind.WHILE: BreakCause.WHILE}
 _SAYS_NOTHING = re.compile(r"report an issue|file an issue|fundamental|Dynamo bug|may result in an error when running")
 _NO_ADVICE = "depyf has no advice of its own for this break."
 
@@ -343,8 +374,9 @@ _FOR_EITHER_LIMIT = (
 _FOR_SUPPRESSED = "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."
 
 
-def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) -> str:
-    """Return how to avoid a fallback; ``stack`` is the user's, of the error or the graph break that it is due to."""
+def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = (), read: ReadText = no_text) -> str:
+    """Return how to avoid a fallback; ``stack`` is the user's, of the error or the graph break that it is due to, and
+    ``read`` returns the text of a source file."""
     violated = violated_constraint(reason)
     if violated is not None:
         return violated.advice
@@ -357,8 +389,8 @@ def advice_for_fallback(cause: str, reason: str, stack: Sequence[Frame] = ()) ->
         unresumed = parts.unresumed
         if unresumed is None and "graph break" in cause and not _NEVER_COMPILED.search(parts.title):
             unresumed = Unresumed.FRAME
-        of_break = advice_for_break(parts.title, parts.explanation, parts.hints, stack, unresumed)
-        advice = advice_for_error(reason) or of_break
+        of_break = advice_for_break(parts.title, parts.explanation, parts.hints, stack, unresumed, read)
+        advice = advice_for_error(reason, stack, read) or of_break
         if advice == _NO_ADVICE and "graph break" not in cause:
             advice = ""
         if "suppressed" in cause and not advice:

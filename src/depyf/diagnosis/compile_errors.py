@@ -7,10 +7,12 @@ A module of its own: each kind of advice is one.
 from __future__ import annotations
 
 import re
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 from depyf.base.messages import cut, listed
 from depyf.base.quick_dataclass import dataclass
+from depyf.diagnosis.users_statements import ReadText, handler_around, no_text
+from depyf.torch_trace.tracebacks import Frame
 
 _FAKE_CALL = re.compile(
     r"(?:Dynamo failed to run FX node with fake tensors:|Failed running) call_(?:function|method|module) "
@@ -23,7 +25,7 @@ _FAKE_CALL = re.compile(
 """Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as
 the text may be of anybody's log."""
 _SIZE = re.compile(r"\bsize=(\([^()]*\))")
-NAME_IN_REPR = re.compile(r"<(?:[a-z-]+ )+(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+NAME_IN_REPR = re.compile(r"<(?:[a-z-]+ )+?(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 """The name of a function or method in its representation."""
 _REPR = re.compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
 _BACKEND = re.compile(r"backend='([^']+)' raised:")
@@ -41,9 +43,15 @@ _OF_PYTHON = re.compile(
     r"\A(?:ArithmeticError|AssertionError|AttributeError|IndexError|KeyError|NameError|OverflowError|TypeError|"
     r"UnboundLocalError|ValueError|ZeroDivisionError): "
 )
+_KIND = re.compile(r"\A(\w+Error): ")
 _FOR_EXCEPTION = (
     "It was raised while Dynamo traced this line, with tensors without data. The program may raise it without "
     "torch.compile, too: call the function without torch.compile to see."
+)
+_FOR_HANDLED = (
+    "Without torch.compile the program handles it ({place} handles {name}), but Dynamo passes the error of an "
+    "operation on, and runs no handler. Test first whether the operation can work (an if on the shapes), or put the "
+    "try into a function with torch.compiler.disable."
 )
 _MOST_SIZES, _LONGEST = 6, 300
 
@@ -80,9 +88,15 @@ def failed_operation(reason: str) -> Optional[FailedOperation]:
     )
 
 
-def advice_for_error(reason: str) -> str:
-    """Return what to do about an error of a compilation; empty if nothing is known of its kind."""
+def advice_for_error(reason: str, stack: Sequence[Frame] = (), read: ReadText = no_text) -> str:
+    """Return what to do about an error of a compilation; empty if nothing is known of its kind. ``stack`` is the
+    user's, and ``read`` returns the text of a source file."""
     operation = failed_operation(reason)
+    if operation is not None or is_of_python(reason):
+        kind = _KIND.match(reason if operation is None else operation.error)
+        handler = handler_around(stack, "RuntimeError" if kind is None else kind.group(1), read)
+        if handler is not None:
+            return _FOR_HANDLED.format(place=handler.place, name=handler.handles)
     if operation is not None:
         return _FOR_OPERATION.format(name=operation.name)
     if _INDUCTOR.search(reason):

@@ -35,6 +35,7 @@ _UNRESUMED = (
 """What torch says it could not do about a break, the most specific first."""
 _EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
 _HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_RAISED = re.compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
 _TYPE = re.compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
 _URL = re.compile(r"please visit: (\S+)")
 _OLD_TITLES = (
@@ -104,9 +105,12 @@ def reason_in_parts(reason: str) -> Reason:
     url, line = _URL.search(first), title_line(first)
     # Up to 2.5: ``generic_jump TensorVariable()`` is what later versions call ``Data-dependent branching``.
     title = next((words for pattern, words in _OLD_TITLES if pattern.match(line)), line)
+    # Of an exception of the program, torch's explanation says that there is one; the next part, which.
+    raised = _RAISED.search(first)
+    explained = _EXPLANATION.findall(first) if raised is None else [raised.group(1)]
     return Reason(
         title=title,
-        explanation=_one_paragraph(next(iter(_EXPLANATION.findall(first)), "" if title == line else line)),
+        explanation=_one_paragraph(next(iter(explained), "" if title == line else line)),
         hints=tuple(_one_paragraph(hint) for hint in _HINT.findall(first)),
         url=url.group(1) if url else "",
         unresumed=next((each for each, pattern in _UNRESUMED if pattern.search(reason)), None),

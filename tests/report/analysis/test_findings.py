@@ -61,13 +61,23 @@ def test_a_break_that_leaves_the_frame_to_python_is_reported_as_that_only() -> N
     assert len(titles(run(breaks=(broken, elsewhere), fallbacks=(lost,)))) == 2
 
 
+def test_another_break_of_the_line_with_a_fallback_is_reported_too() -> None:
+    broken = GraphBreak("0/0", (0, 3), "Attempted to call function marked as skipped")
+    lost = Fallback(1, "1/1", "graph break that Dynamo can't go on from", "Observed exception", (0, 3))
+    found = titles(run(breaks=(broken,), fallbacks=(lost,)))
+    assert found == [
+        "f, resumed at line 4, runs as plain Python: graph break that Dynamo can't go on from",
+        "Graph break in f: Attempted to call function marked as skipped",
+    ]
+
+
 def test_a_break_in_a_called_function_is_one_finding_of_that_function() -> None:
     functions = (Function("f", "f", 0, 1, 9), Function("g", "g", 0, 11, 19), Function("h", "h", 0, 21, 29))
     caller, called = GraphBreak("0/0", (0, 13), "print"), GraphBreak("1/0", (0, 13), "print")
     (found,) = findings_of(replace(run(breaks=(caller, called)), functions=functions), Parts())
     assert found.title == "Graph break in g: print"
     assert found.text == "This breaks graphs of f, too."
-    lost = Fallback(1, "1/0", "graph break that Dynamo can't go on from", "in a loop", (0, 13))
+    lost = Fallback(1, "1/0", "graph break that Dynamo can't go on from", "print", (0, 13))
     assert titles(replace(run(breaks=(caller, called), fallbacks=(lost,)), functions=functions)) == [
         f"g runs as plain Python: {lost.cause}"
     ]

@@ -21,6 +21,7 @@ from depyf.dynamo.hooks.structured_trace_listener import listen
 from depyf.dynamo.questions.watched_recompiles import WatchedRecompiles, in_users_lines, whole_stack
 from depyf.dynamo.store.names import StableNames
 from depyf.report.analysis.compilation_events import GRAPHS
+from depyf.report.analysis.sources import read_source
 from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, PHASE, RECOMPILATION, Event
 from depyf.torch_trace.user_code import innermost_frame, innermost_line
@@ -126,7 +127,7 @@ class Watch(HookedContext[object]):
             reason = next((line.strip() for line in record.reason.splitlines() if line.strip()), "")
             words += f" ({reason})" if reason else ""
         place = record.place or (record.filename, record.first_line)
-        advice = advice_for_fallback(record.cause.value, record.reason, record.stack or ())
+        advice = advice_for_fallback(record.cause.value, record.reason, record.stack or (), read_source)
         stack = whole_stack(*(record.stack or ((*place, record.function),)))
         place = innermost_line(stack) or place
         cause = (record.cause.value,)
@@ -205,7 +206,8 @@ def _graph_break(event: Event) -> WatchEvent:
     place = None if report.filename is None or report.line is None else (report.filename, report.line)
     stack = tuple(in_users_lines(report.stack))
     place = innermost_line(stack) or place
-    advice = advice_for_break(report.title, report.explanation, report.hints, report.stack, report.unresumed)
+    parts = (report.title, report.explanation, report.hints, report.stack, report.unresumed)
+    advice = advice_for_break(*parts, read_source)
     frame = innermost_frame(stack)  # not a function of PyTorch's that Dynamo traces for a function of C
     function = "" if frame is None else frame[2]
     words, cause = described_break(report.title, report.explanation), (report.title, report.filename, report.line)

@@ -188,6 +188,7 @@ class Compilations:
 
     def _break(self, compile_id: str, event: Event) -> GraphBreak:
         report = break_report(event)
+        parts = (report.title, report.explanation, report.hints, report.stack, report.unresumed)
         return GraphBreak(
             compile_id=compile_id,
             place=self._sources.place(report.filename, report.line),
@@ -196,7 +197,7 @@ class Compilations:
             hints=report.hints,
             url=report.url,
             stack=self._sources.places(report.stack),
-            advice=advice_for_break(report.title, report.explanation, report.hints, report.stack, report.unresumed),
+            advice=advice_for_break(*parts, self._sources.text),
         )
 
     def error_stack(self, compile_id: str) -> Tuple[Frame, ...]:

@@ -24,6 +24,7 @@ from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, 
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import FailedEntryGuard, Fallback, Finding, GraphBreak, Place, Recompile, Run
+from depyf.torch_trace.breaks import reason_in_parts, without_type
 from depyf.torch_trace.events import Event
 
 _LONGEST_CHECK = 80
@@ -98,11 +99,14 @@ def _fallback(run: Run, each: Fallback, times: int, seconds: float) -> Finding:
 def _breaks(run: Run, costs: Costs) -> Iterator[Finding]:
     by_function: Dict[int, List[GraphBreak]] = {}
     functions = {each.compile_id: each.function for each in run.compilations}
-    # A break at which Dynamo gave up the whole frame is reported as that fallback, and not twice.
-    lost_at = {each.place for each in (*raised(run), *lost(run)) if each.place}
+    # A break at which Dynamo gave up the whole frame is reported as that fallback, and not twice. Another one may be
+    # at the same line, and in another compilation.
+    gave_up = [fallback for fallback in (*raised(run), *lost(run)) if fallback.place]
+    lost_at = {(fallback.place, reason_in_parts(without_type(fallback.reason)).title) for fallback in gave_up}
+    lost_in = {(fallback.place, fallback.compile_id) for fallback in gave_up}
     for each in run.breaks:
-        function = functions.get(each.compile_id or "")
-        led_to_fallback = own_place(run, each.place, each.stack) in lost_at
+        function, own_line = functions.get(each.compile_id or ""), own_place(run, each.place, each.stack)
+        led_to_fallback = (own_line, each.reason) in lost_at or (own_line, each.compile_id) in lost_in
         if function is not None and not led_to_fallback:
             by_function.setdefault(run.root(function), []).append(each)
     # Dynamo meets a break in ``helper`` while it traces its caller ``f``, and again while it compiles ``helper``:
@@ -166,7 +170,8 @@ def _breaks_of_a_kind(
     kind = described_break(kind, *(each.explanation for each in (first, *breaks)))
     title = f"Graph break in {name}: {kind}" if len(breaks) == 1 else f"{len(breaks)} graph breaks in {name}: {kind}"
     # The finding has one place: the first in the code of the user. The others are named in the text.
-    others = [place_text(run, each.place) for each in breaks if each.place not in (place, None, first.place)]
+    lines = dict.fromkeys(own_place(run, each.place, each.stack) for each in breaks)
+    others = [place_text(run, line) for line in lines if line not in (place, None)]
     more = (
         f" Also at {', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}."
         if others

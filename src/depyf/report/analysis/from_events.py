@@ -274,7 +274,7 @@ def _fallback(fact: FallbackFact, functions: Functions, sources: Sources) -> Fal
         cause=fact.cause,
         reason=fact.reason,
         place=_place(fact.place, fact.reason, sources),
-        advice=fact.advice or advice_for_fallback(fact.cause, fact.reason, fact.stack),
+        advice=fact.advice or advice_for_fallback(fact.cause, fact.reason, fact.stack, sources.text),
         stack=sources.places(fact.stack),
         calls=fact.calls,
     )
@@ -322,7 +322,7 @@ def _from_metrics(
         reason = each.failure.partition(": ")[2] or each.failure
         stack = () if cause == SKIPPED else known.error_stack(each.compile_id)
         place = _place(innermost_line(stack), reason, sources)
-        advice = advice_for_fallback(cause, reason, stack)
+        advice = advice_for_fallback(cause, reason, stack, sources.text)
         found.append(Fallback(each.function, each.compile_id, cause, reason, place, advice, sources.places(stack)))
     return found
 
