@@ -15,6 +15,37 @@ NAMED = "each class or function needs a compilation of its own"
 
 OBJECTS = [
     row(
+        "an attribute that becomes a submodule, and None again",
+        C.MOVED,
+        """
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gate = None
+                self.scale = torch.nn.Parameter(torch.ones(2))
+
+            def forward(self, x):
+                y = x * self.scale
+                return y if self.gate is None else y * self.gate(x)
+
+        net = Net()
+        c = compile(net)
+        call(c, torch.ones(2))
+        net.gate = torch.nn.Identity()
+        call(c, torch.ones(2))
+        net.gate = None
+        call(c, torch.ones(2))
+        """,
+        {"graphs": 3},
+        fewer(
+            "register it as None",
+            ("self.gate = None\n        self", 'self.register_module("gate", None)\n        self'),
+            graphs=2,
+        ),
+        says=("self.gate is of class Identity, and was None", "self.gate is None, as a submodule"),
+        never=("missing",),
+    ),
+    row(
         "enum",
         C.MEMBER,
         """

@@ -702,6 +702,36 @@ CHOICES = [
     ),
 ]
 
+TESTED = [
+    row(
+        "float that a branch tests",
+        C.TESTED,
+        """
+        def f(x, a):
+            return x + 1 if a > 2.0 else x - 1
+
+        c = compile(f)
+        for a in (3.0, 4.0, 1.0):
+            call(c, torch.ones(2), a)
+        """,
+        {"graphs": 3},
+        fewer(
+            "choose with torch.where",
+            ("x + 1 if a > 2.0 else x - 1", "torch.where(a > 2.0, x + 1, x - 1)"),
+            ("torch.ones(2), a)", "torch.ones(2), torch.tensor(a))"),
+            graphs=1,
+        ),
+        fewer(
+            "pass the result of the test",
+            ("def f(x, a)", "def f(x, high)"),
+            ("a > 2.0", "high"),
+            ("torch.ones(2), a)", "torch.ones(2), a > 2.0)"),
+            graphs=2,
+        ),
+        fewer("dynamic=True", ("compile(f)", "compile(f, dynamic=True)"), graphs=2),
+    ),
+]
+
 CONTAINERS = [
     row(
         "length of a list",
@@ -988,4 +1018,4 @@ CONTAINERS = [
     ),
 ]
 
-ROWS = [*NUMBERS, *CHOICES, *CONTAINERS]
+ROWS = [*NUMBERS, *TESTED, *CHOICES, *CONTAINERS]

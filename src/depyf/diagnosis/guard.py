@@ -34,6 +34,7 @@ class GuardKind(enum.Enum):
     CONTAINS = "a key or an item"  # ``detail`` is the key, ``holds`` whether it was there
     ATTRIBUTE = "an attribute"  # ``detail`` is its name, ``holds`` whether it was there
     MISSING = "the value is there"  # ``detail`` is "itself" where it is known that the value is not to be read
+    MOVED = "an attribute of a module that is registered, or no longer"  # ``detail`` is how it is registered now
     NAN = "nan"  # ``holds`` whether it was nan
     ITERATOR_LENGTH = "items left in an iterator"  # ``detail`` is what is compared
     ITERATOR_STATE = "state of an iterator"  # the same

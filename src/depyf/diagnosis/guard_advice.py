@@ -37,6 +37,7 @@ class GuardCause(enum.Enum):
     KEYS = "keys"
     MEMBERS = "a key"
     ATTRIBUTES = "an attribute"
+    MOVED = "registration of an attribute"
     ITEMS = "items of a set"
     NUMBER = "number"
     FLOAT = "float"
@@ -44,6 +45,7 @@ class GuardCause(enum.Enum):
     MODULE_NUMBER = "int of a module"
     CONSTANT_NUMBER = "number that is a constant"
     STATIC_NUMBER = "number, while dynamic shapes are off"
+    TESTED = "number that the code tests"
     BRANCH = "branch on a number"
     CHOICE = "constant"
     NONE = "None or not"
@@ -170,6 +172,9 @@ _ADVICE: Mapping[GuardCause, str] = {
     GuardCause.MEMBERS: "keep the same keys each time; what they hold is guarded, too: of another class, size or "
     "number it needs a compilation of its own",
     GuardCause.ATTRIBUTES: "keep the same attributes each time: set them once, before the first call",
+    GuardCause.MOVED: "calls with it and without it need a compilation each: set it in __init__, or expect one more; "
+    "if it is None at first, register it as None in __init__ (register_module, register_parameter or "
+    "register_buffer), so that None again needs no third one",
     GuardCause.ITEMS: "whether the item is there is a constant of the compiled code: calls with it and without it need "
     "a compilation each, which is fine for a few; to avoid it, pass the same items each time",
     GuardCause.NUMBER: f"its value is a constant of the compiled code: {_DYNAMIC}, or {_AS_TENSOR} if it varies; "
@@ -185,6 +190,9 @@ _ADVICE: Mapping[GuardCause, str] = {
     GuardCause.STATIC_NUMBER: f"{_DYNAMIC}, {_OFF}, so each value needs a compilation of its own; or {_AS_TENSOR}; "
     f"{_NEEDED}, and dynamic=True does not where torch._dynamo.config.specialize_int (of floats "
     "specialize_float) is set",
+    GuardCause.TESTED: "the code branches on it, and its value is a constant of the compiled code: pass it as a "
+    "tensor and choose with torch.where (a branch on a tensor breaks the graph); or pass the result of the test, a "
+    "bool, or compile with dynamic=True, one compilation for each side",
     GuardCause.BRANCH: "the code branches on, or is specialized to, this number: each side needs a compilation of its "
     f"own, which is fine for a few; for one compilation {_AS_TENSOR} and choose with torch.where",
     GuardCause.CHOICE: _SELECTED,

@@ -6,6 +6,7 @@ There is one row for each kind of guard. The advice follows from the cause and t
 from __future__ import annotations
 
 import builtins
+import re
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.messages import listed
@@ -89,7 +90,7 @@ class GuardExplanation:
             return helper_as_written(detail)
         if self.cause is GuardCause.GONE:
             return f"{self.subject or 'an object'} is gone"
-        if self.cause in (GuardCause.MEMBER, GuardCause.NAMED):
+        if self.cause in (GuardCause.MEMBER, GuardCause.NAMED, GuardCause.MOVED):
             return self.subject
         if self.cause is GuardCause.METADATA:
             return " ".join(("metadata", detail, "of", self.subject or "a tensor subclass")).replace("  ", " ")
@@ -115,6 +116,7 @@ _COMPARED_IS_DETAIL = frozenset(
     (GuardCause.NUMBER, GuardCause.FLOAT, GuardCause.COMPLEX, GuardCause.MODULE_NUMBER, GuardCause.CONSTANT_NUMBER)
     + (
         GuardCause.STATIC_NUMBER,
+        GuardCause.TESTED,
         GuardCause.BRANCH,
         GuardCause.CHOICE,
         GuardCause.NONE,
@@ -158,21 +160,36 @@ def in_frame(explanation: GuardExplanation, frame: GuardedFrame) -> GuardExplana
         return replace(explanation, advice=SMALL_SIZE_ADVICE, kind="size of 0 or 1")
     origin = origin_of(guard.code or guard.source, explanation.subject, frame)
     cause = _cause_in(frame, explanation.cause, origin)
+    of_program = origin in (ValueOrigin.ARGUMENT, ValueOrigin.ATTRIBUTE)
+    if of_program and cause in (GuardCause.NUMBER, GuardCause.FLOAT) and _is_tested(explanation.subject, guard):
+        cause = GuardCause.TESTED
     advice = advice_for_guard(cause, origin, explanation.subject, guard.detail, guard.together)
     kind = kind_of_guard(cause, origin, explanation.subject)
     return replace(explanation, cause=cause, advice=advice or explanation.advice, kind=kind)
 
 
+def _is_tested(subject: str, guard: Guard) -> bool:
+    """Return whether the user's line that the guard is due to tests the value: ``if scale > 0:``, ``a if n else b``."""
+    name = re.search(r"\w+\Z", subject)
+    tested = _TEST.search(guard.user_code)
+    condition = "" if tested is None else tested["statement"] or tested["expression"]
+    return name is not None and re.search(rf"\b{name[0]}\b", condition or "") is not None
+
+
+_TEST = re.compile(r"\A\s*(?:if|elif|while|assert)\b(?P<statement>.*?)(?::|\Z)|\bif\b(?P<expression>.+?)\belse\b")
+
 CONSTANTS = {
     GuardCause.SIZE: GuardCause.CONSTANT_SIZE,
     GuardCause.NUMBER: GuardCause.CONSTANT_NUMBER,
     GuardCause.FLOAT: GuardCause.CONSTANT_NUMBER,
+    GuardCause.TESTED: GuardCause.CONSTANT_NUMBER,
 }
 """The cause where a size or a number that dynamic shapes could handle is a constant nevertheless."""
 _STATIC = {
     GuardCause.SIZE: GuardCause.STATIC_SIZE,
     GuardCause.NUMBER: GuardCause.STATIC_NUMBER,
     GuardCause.FLOAT: GuardCause.STATIC_NUMBER,
+    GuardCause.TESTED: GuardCause.STATIC_NUMBER,
 }
 
 
@@ -283,7 +300,18 @@ def _missing(guard: Guard) -> GuardExplanation:
     name = f"{guard.subject}, or an attribute of it," if is_vague else guard.subject
     cause = GuardCause.MEMBERS if guard.source.endswith("]") and not is_vague else GuardCause.ATTRIBUTES
     words = f"{name} is missing, and was there when this was compiled"
+    # ``self.gate = nn.Linear(...)`` moves it from ``__dict__`` to ``_modules``: only a running program shows that.
+    if guard.code.startswith("KeyError on") and cause is GuardCause.ATTRIBUTES and not guard.detail:
+        words = f"{name} is missing, or registered in another way (as a module, parameter or buffer), since then"
     return GuardExplanation(guard.subject, words, None, "missing", cause=cause)
+
+
+def _moved(guard: Guard) -> GuardExplanation:
+    name, (before, now) = guard.subject, _values(guard)
+    words = f"{name} is {now}, and was {before} when this was compiled"
+    if before in (None, now):
+        words = f"{name} is {now}, {guard.detail}; it was not that when this was compiled"
+    return GuardExplanation(name, words, before, now, cause=GuardCause.MOVED)
 
 
 def _number_of_keys(guard: Guard) -> GuardExplanation:
@@ -518,6 +546,7 @@ _EXPLANATIONS: Mapping[GuardKind, Row] = {
     GuardKind.CONTAINS: _contains,
     GuardKind.ATTRIBUTE: _attribute,
     GuardKind.MISSING: _missing,
+    GuardKind.MOVED: _moved,
     GuardKind.NAN: _nan,
     GuardKind.ITERATOR_LENGTH: _value(GuardCause.LENGTH),
     GuardKind.ITERATOR_STATE: _value(GuardCause.CHOICE),

@@ -48,6 +48,7 @@ def with_hint(guard: Guard, hint: str) -> Guard:
 def read_failed(failed: FailedGuardText) -> Guard:
     """Return the guard that PyTorch reports as the reason of a recompilation."""
     guard, facts = with_hint(read(failed.text), failed.hint), failed.facts
+    guard = replace(guard, user_code=failed.user_code or facts.get("line", guard.user_code))
     if not facts:
         return guard
     if "state" in facts:
@@ -73,7 +74,7 @@ def facts_of(guard: Guard) -> Dict[str, str]:
         number[TOGETHER] = json.dumps(guard.together)
     if guard.kind is GuardKind.GLOBAL_STATE:
         return {"state": guard.code, **number}
-    named = {"source": guard.source, "detail": guard.detail, "hint": guard.hint}
+    named = {"source": guard.source, "detail": guard.detail, "hint": guard.hint, "line": guard.user_code}
     values = {"expected": guard.expected, "actual": guard.actual, "holds": "" if guard.holds else "no"}
     return {
         "kind": guard.kind.value,

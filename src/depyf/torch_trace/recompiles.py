@@ -10,7 +10,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
-from depyf.torch_trace.guard_comments import frame_of, hint_in, split_comment
+from depyf.torch_trace.guard_comments import frame_of, hint_in, split_comment, users_line
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.tracebacks import Frame, frames_of
 
@@ -28,7 +28,7 @@ class FailedGuardText:
     """One guard that failed: its cache entry (None where torch does not say), its text, the user's frames that
     made Dynamo guard it (outermost first; where torch names one only, its file may be cut off on the left). ``hint`` is
     what torch recommends, if anything. ``facts`` are fields of the guard that depyf knew when the function was compiled
-    again, such as the names of the two members of an enum.
+    again, such as the names of the two members of an enum. ``user_code`` is the user's line, if torch quotes it.
     """
 
     entry: Optional[str]
@@ -36,6 +36,7 @@ class FailedGuardText:
     stack: Tuple[Frame, ...]
     hint: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    user_code: str = ""
 
     @property
     def differences(self) -> int:
@@ -119,4 +120,6 @@ def failed_guard(reason: str) -> FailedGuardText:
     code, comment = split_comment(entry.group(2) if entry else body)
     frame = frame_of(comment)
     frames = tuple(frames_of(stack.group(1))) if stack else (() if frame is None else (frame,))
-    return FailedGuardText(entry.group(1) if entry else None, code, frames, hint_in(body), facts_in(facts))
+    line = users_line(comment)
+    user_code, number = "" if line is None else line[0], entry.group(1) if entry else None
+    return FailedGuardText(number, code, frames, hint_in(body), facts_in(facts), user_code)

@@ -385,8 +385,8 @@ SIMPLE = (
     (uses_a_dict, WHOLE, lambda: {"b": 1, "z": 3}, "d['a'] is missing"),
     (uses_a_dict, WHOLE, lambda: {"a": {"b": {}, "l": [1, 2]}, "z": 3}, "d['a']['b']['c'] is missing"),
     (uses_a_dict, WHOLE, lambda: {"a": {"b": {"c": 2.0}, "l": [1]}, "z": 3}, "d['a']['l'] has 1 item"),
-    (uses_a_dict, WHOLE, lambda: {"a": None, "z": 3}, "d['a'] is not a dict"),
-    (uses_a_dict, WHOLE, lambda: None, "d is not a dict"),
+    (uses_a_dict, WHOLE, lambda: {"a": None, "z": 3}, "d['a'] is None"),
+    (uses_a_dict, WHOLE, lambda: None, "d is None"),
     (uses_all_of_a_dict, {"a": 1, "b": 2}, lambda: {"a": 1}, "d lacks 'b', which it had"),
     (uses_an_object, Settings(), lambda: without(Settings(), "inner"), "o.inner is missing"),
     (uses_an_object, Settings(), lambda: 3, "o is not a "),
@@ -405,8 +405,8 @@ WHEN_OLD = {
         "d['a']['b'] lacks 'c', which it had",
         "d['a']['b'] has 0 items, and was compiled for",
     ),
-    "d['a'] is not a dict": ("d['a'] is of another class",),
-    "d is not a dict": ("d is of another class",),
+    "d['a'] is None": ("d['a'] is of another class",),
+    "d is None": ("d is of another class",),
     "o is not a ": ("o is of another class",),
 }
 """Before 2.4 PyTorch guards all keys at once, before 2.8 their number first; classes are known by their ids only."""

@@ -100,7 +100,14 @@ def _with_facts(reason: str, frame: FrameType, causes: Sequence[GuardFailure]) -
         known = replace(known, together=together)
     if guard.kind is GuardKind.MISSING and causes:
         missing = causes[0].explanation.guard
-        known = replace(known, source=missing.source, detail=missing.detail)
+        known = replace(
+            known,
+            kind=missing.kind,
+            source=missing.source,
+            detail=missing.detail,
+            expected=missing.expected,
+            actual=missing.actual,
+        )
     if guard.kind in WITH_FACTS:
         compiled = private_names.RECOMPILED_FRAME.in_frame(frame)
         values, scope = dict(getattr(compiled, "f_locals", {})), getattr(compiled, "f_globals", {})

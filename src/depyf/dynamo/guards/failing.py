@@ -7,6 +7,7 @@ guards are consequences of one cause and are not reported separately.
 from __future__ import annotations
 
 import os
+from types import MappingProxyType
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.why import GuardFailure
@@ -21,7 +22,7 @@ from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatches_by_kind, value_of
 from depyf.dynamo.guards.entry_guards import EntryGuards, GuardLine
-from depyf.dynamo.guards.live_facts import with_facts
+from depyf.dynamo.guards.live_facts import as_missing, with_facts
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace, loaded_namespaces
@@ -38,6 +39,8 @@ _OF_A_TENSOR = frozenset(
     + (GuardKind.REQUIRES_GRAD, GuardKind.DISPATCH_KEYS)
 )
 """PyTorch's messages for a failed guard on all properties of a tensor."""
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
 
 _MODES = ("function_mode_stack", "CURRENT_DEVICE")
 """Parts of the sources of torch function modes, and of the default device, which is one."""
@@ -97,7 +100,7 @@ def failing_guards(
     except NotLiveError:
         lines = []
     found = [_found(line, guards, manager, values, scope) for line in lines[:most]]
-    failing = _causes(_named_first(found, first, values, scope))
+    failing = _causes(_named_first(found, first, values, scope), values, scope)
     # PyTorch refuses the entry, and no guard in Python form agrees: its message is all that is known.
     if not failing.causes:
         failing = Failing((_reported_by_torch(read(first[0]), values, scope) if first else _UNKNOWN,))
@@ -170,8 +173,8 @@ def _named_first(
     if named.kind is GuardKind.MISSING:
         missing, of_torch = _what_is_missing(named, of_torch, found, values, scope)
         located = next((each.guard for each in found if each.missing == missing and each.guard.location), of_torch)
-        guard = replace(of_torch, user_code=located.user_code, location=located.location)
         own = next((each for each in found if each.missing == each.source == missing), None)
+        guard = replace(of_torch, user_code=located.user_code, location=located.location)
         cause = _Found(GuardLine("", missing, named.code, "", "", guard=named), guard, missing, missing, True)
         return [cause, *(each for each in found if each is not own)]
     # Case 2: no line is about the message. A relation of sizes that raised (``'int' object has no attribute 'size'``)
@@ -207,17 +210,30 @@ def _what_is_missing(
     missing = _missing(named.source, values, scope)
     if not missing:
         missing = next((each.missing for each in found if is_reached_through(each.missing, named.source)), "")
+    # It is there where the program reads it: a module has it among its registered members, and not in its ``__dict__``.
+    if not missing and _as_missing(named.source, found, values, scope).kind is GuardKind.MOVED:
+        missing = named.source
     if not missing:
         return named.source, of_torch
-    known = replace(named, source=missing, detail="itself")
+    known = replace(_as_missing(missing, found, values, scope), code=named.code)
     return missing, replace(of_torch, explanation=explain(known))
 
 
-def _causes(found: Sequence[_Found]) -> Failing:
+def _as_missing(
+    missing: str, found: Sequence[_Found], values: Mapping[str, object], scope: Mapping[str, object]
+) -> Guard:
+    """Return the guard on a value that is not where it was."""
+    required = (each.line.guard for each in found if each.source == missing and each.line.guard.expected)
+    return as_missing(missing, next(required, NO_GUARD).expected, values, scope)
+
+
+def _causes(
+    found: Sequence[_Found], values: Mapping[str, object] = _NOTHING, scope: Mapping[str, object] = _NOTHING
+) -> Failing:
     # PyTorch's order, in which a value is checked before what is reached through it: causes come first.
     causes: List[_Found] = []
     follow: List[GuardFailure] = []
-    for each in _missing_once(found):
+    for each in _missing_once(found, values, scope):
         if any(_follows(each, cause) for cause in causes):
             follow.append(each.guard)
         else:
@@ -237,7 +253,7 @@ def _with_properties(causes: Sequence[_Found]) -> Iterator[GuardFailure]:
                 yield further
 
 
-def _missing_once(found: Sequence[_Found]) -> List[_Found]:
+def _missing_once(found: Sequence[_Found], values: Mapping[str, object], scope: Mapping[str, object]) -> List[_Found]:
     """Report the first guard on something missing as such, unless the path to it already differs."""
     said = set()
     out: List[_Found] = []
@@ -245,7 +261,7 @@ def _missing_once(found: Sequence[_Found]) -> List[_Found]:
         if each.missing and each.missing not in said and not (each.is_relation or each.is_another):
             said.add(each.missing)
             if not any(is_reached_through(each.missing, other.source) for other in found if not other.missing):
-                words = explain(Guard(GuardKind.MISSING, each.missing))
+                words = explain(_as_missing(each.missing, found, values, scope))
                 each = replace(each, guard=replace(each.guard, explanation=words), is_another=True)
         out.append(each)
     return out

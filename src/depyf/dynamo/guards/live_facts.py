@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import enum
 import gc
+import re
 import sys
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Dict, Iterator, Mapping, Optional, Tuple
@@ -30,7 +31,9 @@ _CHECKED = ("original_metadata", "expected", "original_values")
 
 
 _CONSTANTS = (GuardKind.NUMBER, GuardKind.CHOICE)
-WITH_FACTS = frozenset((GuardKind.SIZE, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA, *_CONSTANTS))
+WITH_FACTS = frozenset(
+    (GuardKind.SIZE, GuardKind.CLASS, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA, *_CONSTANTS)
+)
 """The kinds of guards that facts are known of."""
 
 
@@ -50,6 +53,8 @@ def with_facts(
         value = eval(compile(guard.source, "<guard>", "eval"), names)
         if guard.kind is GuardKind.SIZE:
             return _with_all_sizes(guard, line, value)
+        if guard.kind is GuardKind.CLASS:
+            return replace(guard, actual="None") if value is None else guard
         if guard.kind is GuardKind.METADATA:
             return _with_metadata(guard, value)
         if guard.kind in _CONSTANTS:
@@ -57,6 +62,36 @@ def with_facts(
         return _with_names(guard, value, frame_globals)
     except synchronous():  # the value, or a class of the program's, can't be asked: the guard stays as it is
         return guard
+
+
+_IN_MODULE = re.compile(
+    r"(?P<owner>.+)\.(?:(?:__dict__|_modules|_parameters|_buffers)\['(?P<key>\w+)'\]|(?P<name>\w+))"
+)
+_REGISTERED = {"_modules": "as a submodule", "_parameters": "as a parameter", "_buffers": "as a buffer"}
+
+
+def as_missing(
+    source: str, required: Optional[str], frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
+) -> Guard:
+    """Return the guard on a value that is not where it was: moved, where the module has it elsewhere. ``required`` is
+    what the entry requires of the value, if it is known."""
+    missing = Guard(GuardKind.MISSING, source, detail="itself")
+    found = _IN_MODULE.fullmatch(source)
+    if found is None:
+        return missing
+    names = {**guard_runtime.torch_guard_names(), "L": frame_locals, "G": frame_globals}
+    try:
+        name, owner = found["key"] or found["name"], eval(compile(found["owner"], "<guard>", "eval"), names)
+        own = object.__getattribute__(owner, "__dict__")
+        places = [("as a plain attribute", own), *((how, own.get(each)) for each, how in _REGISTERED.items())]
+    except synchronous():
+        return missing
+    for how, place in places:
+        if isinstance(place, dict) and name in place:
+            value = place[name]
+            now = "None" if value is None else f"of class {type(value).__qualname__}"
+            return replace(missing, kind=GuardKind.MOVED, expected=required, actual=now, detail=how)
+    return missing
 
 
 def _with_all_sizes(guard: Guard, line: Guard, value: torch.Tensor) -> Guard:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from depyf.answers.watch import RECOMPILE, WatchEvent
 from depyf.base.quick_dataclass import replace
@@ -27,7 +27,7 @@ from depyf.dynamo.guards.current_values import as_known_here
 from depyf.dynamo.guards.failing import with_whole_path
 from depyf.dynamo.hooks import frames, torch_settings
 from depyf.dynamo.questions.why import line_that_guards
-from depyf.report.analysis.causes import nearest, required_values
+from depyf.report.analysis.causes import nearest, required_values, what_is_new
 from depyf.torch_trace.events import GUARDS, START, Event
 from depyf.torch_trace.file_names import is_dumped_code
 from depyf.torch_trace.guards import guards_of
@@ -55,6 +55,8 @@ class WatchedRecompiles:
         """The threads that compiled the entries."""
         self._explained: Dict[Optional[str], _Explained] = {}
         self._history = EntryHistory()
+        self._seen: Dict[Hashable, Set[Tuple[str, str]]] = {}
+        """The values that each frame was compiled for."""
 
     def note(self, event: Event) -> bool:
         """Note what an event shows of entries; return whether the advice of earlier recompilations may differ now."""
@@ -73,11 +75,12 @@ class WatchedRecompiles:
             return None
         code = frames.code_being_compiled()
         frame = under({name: torch_settings.dynamo_setting(name) for name in SETTINGS}, guarded_frame_of(code))
-        explained = nearest([(each, _explanation(each, frame, self._threads)) for each in guards])
+        key = (code, (event.compile_id or "").partition("/")[0])
+        known = [(each, _explanation(each, frame, self._threads)) for each in guards]
+        explained = nearest(*what_is_new(known, self._seen.setdefault(key, set())))
         guards, explanations = [guard for guard, _ in explained], [words for _, words in explained]
         if any(each.kind == COMPILED_MEANWHILE for each in explanations):  # why the call waited
             explanations = [each for each in explanations if each.kind == COMPILED_MEANWHILE][:1]
-        key = (code, (event.compile_id or "").partition("/")[0])
         self._explained[event.compile_id] = _Explained(key, explanations, frame)
         self._history.add(key, explanations, frame)
         # Of several entries, the nearest one's.

@@ -19,19 +19,19 @@ _OF_AN_OBJECT = frozenset((GuardCause.IDENTITY, GuardCause.MEMBER, GuardCause.NA
 _OF_SHAPE = frozenset((GuardKind.SIZE, GuardKind.STRIDE, GuardKind.RANK))
 
 
-def what_is_new(failed: Failures, seen: Set[Tuple[str, str]]) -> Tuple[Failures, Failures]:
+Pair = TypeVar("Pair", bound=Tuple[object, GuardExplanation])
+
+
+def what_is_new(failed: Sequence[Pair], seen: Set[Tuple[str, str]]) -> Tuple[List[Pair], List[Pair]]:
     """Split the failed guards into guards whose value is new or unknown, and the others.
 
     torch reports a failed guard for each entry, the latest entry first. A value that the function has already been
     compiled for is not the cause of a recompilation. ``seen`` has the known values, and is updated.
     """
-    news = [
-        (guard, explained)
-        for guard, explained in failed
-        if guard.now is None or (_about(explained), guard.now) not in seen
-    ]
-    for guard, explained in failed:
-        seen.update((_about(explained), value) for value in (guard.before, guard.now) if value is not None)
+    values = [(pair, None if pair[1].cause is GuardCause.SIZES else pair[1].now) for pair in failed]
+    news = [pair for pair, now in values if now is None or (_about(pair[1]), now) not in seen]
+    for (_, explained), now in values:
+        seen.update((_about(explained), value) for value in (explained.before, now) if value is not None)
         if explained.guard.kind is GuardKind.CLASS:
             seen.add((explained.subject, "not None"))
     return news, [pair for pair in failed if pair not in news]
@@ -42,19 +42,19 @@ def _about(explained: GuardExplanation) -> str:
     return explained.checked if explained.guard.kind in _OF_SHAPE else explained.subject
 
 
-Pair = TypeVar("Pair", bound=Tuple[object, GuardExplanation])
-
-
-def nearest(failed: Sequence[Pair]) -> List[Pair]:
+def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
     """Return the failed guards, one for each entry, in the order of how much the call differs from the entry, as far as
-    that is known; among equals, what the caller can avoid first."""
+    that is known; among equals, what the caller can avoid first. The values of the guards in ``rest`` were compiled for
+    before: another entry of the same object shows the cause, even if the call differs more from that."""
+    failed, known = [*news, *rest], {id(pair) for pair in rest}
     if not all(explained.guard.differences for _, explained in failed):
         return list(failed)
 
-    def distance(pair: Pair) -> Tuple[bool, int, int, bool]:
+    def distance(pair: Pair) -> Tuple[bool, bool, int, int, bool]:
         explained = pair[1]
         is_for_another = any(each.is_for_another for each in (explained, *explained.others))
-        return is_for_another, explained.guard.differences, values_changed(explained), explained.is_of_a_kind
+        differences = explained.guard.differences
+        return is_for_another, id(pair) in known, differences, values_changed(explained), explained.is_of_a_kind
 
     return sorted(failed, key=distance)
 

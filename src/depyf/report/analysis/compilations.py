@@ -263,8 +263,8 @@ class Compilations:
         news, rest = what_is_new(failed, seen.setdefault(function, set()))
         news = [(guard, self._with_others(guard.entry, words, values, frame)) for guard, words in news]
         # Entries that differ in nothing else come first: there it is enough to avoid this failure.
-        failed = [*sorted(news, key=lambda pair: (bool(pair[1].others), values_changed(pair[1]))), *rest]
-        failed = nearest(failed)
+        news.sort(key=lambda pair: (bool(pair[1].others), values_changed(pair[1])))
+        failed = nearest(news, rest)
         guards, words = tuple(guard for guard, _ in failed), failed[0][1]
         advice = _sentence(words.whole_advice)
         return Recompile(compile_id, function, guards, advice.strip(), cause=words.kind or words.cause.value)
