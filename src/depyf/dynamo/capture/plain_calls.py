@@ -13,8 +13,9 @@ import os
 import sys
 import weakref
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.answers.watch import counted
 from depyf.base.messages import listed
 from depyf.base.own_builtins import keep_builtins
 from depyf.diagnosis.break_advice import described_error_in_line
@@ -24,6 +25,7 @@ from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_settings
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
+from depyf.report.model.run import STALE
 
 keep_builtins(globals())
 
@@ -32,6 +34,8 @@ _NAMED = 3
 
 _DISABLED = "torch._dynamo.config.disable was set"
 _VARIABLES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
+_UNSAFE = "torch.compiler.set_stance(skip_guard_eval_unsafe=True) skipped guards in"
+_FILTERED = "guard_filter_fn dropped guards, which were not checked in"
 _COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
 
 
@@ -43,6 +47,8 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     config: object = private_names.DYNAMO_CONFIG.find()
     open_ = True
     calls = itertools.count()
+    filters: Dict[int, Tuple[object, bool]] = {}
+    """Whether each callback of Dynamo's drops guards, by its id."""
     others: Dict[int, weakref.ref[CodeType]] = {}
     """The functions that are not the program's, by the ids of their code: each call of a graph comes here."""
 
@@ -50,7 +56,7 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     def note(callback: object, frame: FrameType) -> None:
         function = frame.f_locals.get("fn")
         code = frames.code_of_function(function)
-        name = str(getattr(function, "__qualname__", type(function).__qualname__))
+        name = _name_of(function)
         if callable(callback):
             why = f"torch.compiler.set_stance({frame_evaluation.stance()!r}) was in force"
         elif code is not None and _is_the_programs(code, receivers()):
@@ -62,11 +68,24 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         for session in receivers():
             session.plain_calls.setdefault(why, {}).setdefault(name)
 
+    @safely("noting that guards are not checked")
+    def note_unguarded(callback: object, function: object) -> None:
+        known = filters.get(id(callback))
+        if known is None or known[0] is not callback:
+            filters[id(callback)] = known = callback, frame_evaluation.filters_guards(callback)
+        for why in (*([_UNSAFE] if frame_evaluation.skips_guards() else []), *([_FILTERED] if known[1] else [])):
+            name = _name_of(function)
+            for session in receivers():
+                calls_of = session.unguarded_calls.setdefault(why, {})
+                calls_of[name] = calls_of.get(name, 0) + 1
+
     @functools.wraps(original)
     def callback_from_stance(callback: object) -> object:
         answer = original(callback)
         if open_ and Session.reached_limits:
             _count(receivers(), sys._getframe(1).f_locals.get("fn"))
+        if open_ and callable(callback):
+            note_unguarded(callback, sys._getframe(1).f_locals.get("fn"))
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
                 frame = sys._getframe(1)
@@ -91,6 +110,13 @@ def _note_disabled(config: object, sessions: Sequence[Session]) -> None:
     if getattr(config, "disable", False):  # PyTorch's code looks the setting up
         for session in sessions:
             session.plain_calls.setdefault(_DISABLED, {})
+
+
+def _name_of(function: object) -> str:
+    """Return the display name of what is called: of a module its class, as PyTorch calls a method of ``Module``."""
+    if isinstance(function, MethodType) and function.__func__.__qualname__.startswith("Module."):
+        return type(function.__self__).__qualname__
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 @safely("counting the calls after a recompile limit")
@@ -148,6 +174,14 @@ def plain_calls_text(session: Session) -> List[str]:
     """Return what the program ran eagerly, a line each."""
     return [
         f"{why}: {listed(names, _NAMED)} ran as plain Python" for why, names in session.plain_calls.items() if names
+    ]
+
+
+def unguarded_text(session: Session) -> List[str]:
+    """Return the calls with guards that were not checked, a line for each reason."""
+    return [
+        f"{STALE} {why} {counted(sum(calls.values()), 'call')} of {listed(calls, _NAMED)}; depyf.compare checks a call"
+        for why, calls in session.unguarded_calls.items()
     ]
 
 

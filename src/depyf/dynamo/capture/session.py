@@ -73,6 +73,8 @@ class Session:
         """
         self.plain_calls: Dict[str, Dict[str, None]] = {}
         """The functions that the program ran eagerly, by the reason."""
+        self.unguarded_calls: Dict[str, Dict[str, int]] = {}
+        """How many calls of each function had guards that were not checked, by what left the guards out."""
         self.limited: Dict[int, Tuple[weakref.ref[CodeType], Optional[int]]] = {}
         """Code whose recompile limit was reached, by its id: a reference to it, and the runs of its entries before."""
         self.limited_calls: Dict[int, int] = {}

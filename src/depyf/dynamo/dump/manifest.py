@@ -20,7 +20,7 @@ from depyf.base.quick_dataclass import replace
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.capture.launches import with_chosen_launches
 from depyf.dynamo.capture.passes import cached_passes_text
-from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, why_empty
+from depyf.dynamo.capture.plain_calls import NOTHING, plain_calls_text, unguarded_text, why_empty
 from depyf.dynamo.capture.records import (
     CompiledFunction,
     FullCodeFile,
@@ -285,7 +285,8 @@ def _origin(known: Chronicle) -> Recorder:
 
 def _notes(session: Session) -> List[str]:
     nothing = why_empty(session)
-    return [*session.notes, *([nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)])]
+    own = [nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)]
+    return [*session.notes, *own, *unguarded_text(session)]
 
 
 def _failures(records: Sequence[Record]) -> Tuple[str, ...]:

@@ -89,6 +89,11 @@ def skips_guards() -> bool:
     return bool(getattr(private_names.STANCE.find(), "skip_guard_eval_unsafe", False))
 
 
+def filters_guards(callback: object) -> bool:
+    """Return whether a callback of Dynamo's has a ``guard_filter_fn``, which drops guards."""
+    return private_names.GUARD_FILTER.of(private_names.DYNAMO_HOOKS.of(callback)) is not None
+
+
 def forced_backend() -> object:
     """Return the backend that the stance forces (``force_backend``), a name or a callable; None if it forces none."""
     return getattr(private_names.STANCE.find(), "backend", None)

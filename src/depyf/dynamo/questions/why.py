@@ -40,6 +40,7 @@ from depyf.dynamo.hooks import (
 )
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.questions.call_outcome import LIMIT_GIVEN, Missed, Outcome, limit_of_callback, outcome_of
+from depyf.dynamo.questions.unguarded import unguarded
 from depyf.dynamo.store.names import compiled_fn_number
 
 _NAMED = 3
@@ -85,7 +86,9 @@ def of_call(
             lookup = Lookup([], values, found.entered)
         call = Missed(found, found.code, args, kwargs, bool(lookup.found))
         answer = _answer(lookup, call, *found.shown)
-    return replace(answer, notes=_notes(found)), lookup.hit
+        unchecked = () if lookup.hit is None else unguarded(found, lookup.hit, values)
+        notes = (*_notes(found), *unchecked)
+    return replace(answer, notes=notes), lookup.hit
 
 
 class Lookup:

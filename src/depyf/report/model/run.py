@@ -30,6 +30,10 @@ RunOrigin = Literal["prepare_debug", "torch_trace", "files"]
 """Where a run was read from; ``files``: a dump without a manifest."""
 
 
+STALE = "results may be stale:"
+"""The start of a note about guards that were not checked. The terminal shows it, too."""
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """One file of the user's program, or of a library that is compiled with it: ``library`` says that it is installed.

@@ -9,7 +9,7 @@ from depyf.report.model.counts import counts_of, lost
 from depyf.report.model.headline import compile_time, cost_of, headline, many
 from depyf.report.model.phases import phase_totals
 from depyf.report.model.places import place_text
-from depyf.report.model.run import Run
+from depyf.report.model.run import STALE, Run
 
 _WIDTH = 24
 _LONGEST = 110
@@ -26,7 +26,8 @@ def summary_lines(run: Run, findings: int = 5, phases: int = 6) -> List[str]:
     times = phase_totals(run)[:phases]
     width = max((len(name) for name, _ in times), default=0) + 4
     lines += [f"{'  ' + name:<{width}}{seconds:7.2f} s" for name, seconds in times]
-    return [*lines, *_findings(run, findings)]
+    stale = [f"! {note}" for note in run.notes if note.startswith(STALE)]
+    return [*lines, *stale, *_findings(run, findings)]
 
 
 def _findings(run: Run, most: int) -> List[str]:

@@ -56,6 +56,7 @@ from depyf.dynamo.questions.compare.stage_runs import (
 from depyf.dynamo.questions.compare.stale_reads import StaleSearch
 from depyf.dynamo.questions.compare.state_snapshot import shared_with
 from depyf.dynamo.questions.compare.wide import Widened, default_type_float64, in_float64
+from depyf.dynamo.questions.unguarded import unguarded
 from depyf.dynamo.scripts.backend import backend_in_script
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class _CompareRun:
         self._directory = directory
         self._notes: List[str] = []
         self._why, self._hit = entry_hit(target, args, kwargs)
+        if self._hit is not None:
+            self._notes += unguarded(self._hit.target, self._hit.entry, self._hit.target.frame_locals(args, kwargs))
         if self._why is not None and self._why.left_alone:
             self._notes.append(f"in your program this call {self._why.outcome}")
         elif target.skip_reason and self._hit is None:

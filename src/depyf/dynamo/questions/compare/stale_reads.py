@@ -22,7 +22,7 @@ from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard_sources import as_written, holder_of
 from depyf.dynamo.entries.callables import module_classes, plain_function
 from depyf.dynamo.guards.entry_guards import EntryGuards
-from depyf.dynamo.hooks import compiled_callables, private_names, torch_settings
+from depyf.dynamo.hooks import compiled_callables, frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.dynamo.questions.compare.hit_entry import EntryValues, HitEntry
 from depyf.dynamo.questions.compare.observed_reads import (
@@ -211,7 +211,7 @@ class StaleSearch:
 
     def _filters_guards(self) -> bool:
         callback = getattr(self._hit.target.entered, "callback", None)
-        return private_names.GUARD_FILTER.of(private_names.DYNAMO_HOOKS.of(callback)) is not None
+        return frame_evaluation.filters_guards(callback)
 
     def _alternatives(self, reads: List[Read]) -> Iterator[_Alternative]:
         constants = list(constants_of(self._hit.entry.code, plain_function(self._hit.target.frame).__globals__))
