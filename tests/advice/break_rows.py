@@ -332,9 +332,8 @@ ROWS = [
         a_function("x = x + 1\nlog.info('a')\nreturn x * 2", top="import logging\nlog = logging.getLogger('advised')"),
         one("Log outside", ("    log.info('a')\n", "")),
         one(
-            "ignore_logging_functions",
-            settings="import logging\n"
-            "torch._dynamo.config.ignore_logging_functions.add(logging.getLogger('advised').info)",
+            "ignore_logger_methods.add(logging.Logger.info)",
+            settings="import logging\ntorch._dynamo.config.ignore_logger_methods.add(logging.Logger.info)",
         ),
     ),
     row(
@@ -757,6 +756,39 @@ call(compile(f), torch.ones(2))
         one(
             "graph_break_on_nn_param_ctor = False", settings="torch._dynamo.config.graph_break_on_nn_param_ctor = False"
         ),
+    ),
+    row(
+        "a class in the function",
+        "",
+        BreakCause.CLASS_BODY,
+        a_function(
+            "if not torch.compiler.is_compiling(): plain()\nclass Twice:\n    factor = 2\n"
+            "    def __call__(self, t):\n        return t * self.factor\nreturn Twice()(x) + 1"
+        ),
+        fewer(
+            "outside of the compiled function",
+            (
+                "def f(x):\n    if not torch.compiler.is_compiling(): plain()\n    class Twice:\n        factor = 2\n"
+                "        def __call__(self, t):\n            return t * self.factor\n",
+                "class Twice:\n    factor = 2\n    def __call__(self, t):\n        return t * self.factor\ndef f(x):\n"
+                "    if not torch.compiler.is_compiling(): plain()\n",
+            ),
+            breaks=0,
+        ),
+        breaks=1,
+    ),
+    row(
+        "LSTM that gets a PackedSequence",
+        "GB0014",
+        BreakCause.RNN,
+        "from torch.nn.utils.rnn import pack_padded_sequence\nm = torch.nn.LSTM(3, 3, batch_first=True)\n"
+        + a_function(
+            "return m(p)[1][0] * 2",
+            "pack_padded_sequence(torch.ones(2, 4, 3), torch.tensor([4, 2]), batch_first=True)",
+            "p",
+        ),
+        nothing("Where they get no PackedSequence", settings="torch._dynamo.config.allow_rnn = True"),
+        breaks=1,
     ),
     row(
         "LSTM",

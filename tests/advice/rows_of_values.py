@@ -754,7 +754,7 @@ CONTAINERS = [
             graphs=1,
         ),
         fewer(
-            "passed as one tensor (torch.stack)",
+            "passed as one tensor (torch.stack), with operations on that",
             ("    for each in xs:\n        x = x + each\n    return x", "    return x + xs.sum(0)"),
             ("torch.ones(2), xs)", "torch.ones(2), torch.stack(xs))"),
             graphs=2,

@@ -47,6 +47,7 @@ class BreakCause(enum.Enum):
     BUILTIN = "a builtin that Dynamo does not trace"
     PARAMETER = "a parameter is made"
     RNN = "a recurrent network"
+    CLASS_BODY = "a class is made"
     TEXT = "a text that is made of a dynamic number"
     FORMATTED = "a text that % or format() makes of a dynamic number"
 
@@ -79,6 +80,7 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.TOLIST, r"^Tensor\.tolist\(\)"),
     (BreakCause.PARAMETER, r"^Attempted to use `torch\.nn\.Parameter\(\)` constructor"),
     (BreakCause.RNN, r"^Attempted to wrap RNN"),
+    (BreakCause.CLASS_BODY, r"^Invalid call to __build_class__"),
     (BreakCause.RAISES, r"^Observed exception"),
     (BreakCause.TEXT, r"^BUILD_STRING type error"),
 ]
@@ -140,15 +142,15 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     "with torch._assert_async, which stays in the graph.",
     BreakCause.PRINT: "Take the print out of the compiled function, or print after it; "
     "torch._dynamo.config.reorderable_logging_functions.add(print) lets Dynamo move it after the graph, if it prints "
-    "nothing but tensors, constants and formatted texts.",
+    "nothing but tensors, constants and f-strings (for a shape, an f-string).",
     BreakCause.ITEM: "A number is read out of a tensor. Keep it a tensor, or set "
     "torch._dynamo.config.capture_scalar_outputs = True, which helps where no branch and no function of Python needs "
     "its value.",
-    BreakCause.ITEM_IN_CALL: "An operation here reads a number out of a tensor: an index that is a tensor without "
-    "dimensions (x[i]), a function of math, or a random function of numpy, whose numbers are tensors for Dynamo. Keep "
-    "it a tensor (torch.index_select, torch.sqrt), or draw random numbers before the call and pass them as tensors; "
-    "torch._dynamo.config.capture_scalar_outputs = True helps where neither a branch, an index nor such a function "
-    "needs the value.",
+    BreakCause.ITEM_IN_CALL: "An operation here reads a number out of a tensor: tolist(), an index that is a tensor "
+    "without dimensions (x[i]), a function of math, or a random function of numpy, whose numbers are tensors for "
+    "Dynamo. Keep it a tensor (torch.index_select, torch.sqrt), or draw random numbers before the call and pass them "
+    "as tensors; torch._dynamo.config.capture_scalar_outputs = True helps where neither a branch, an index nor such a "
+    "function needs the value.",
     BreakCause.GUARDED_DATA: "What is traced here depends on a number that is known only when the graph runs: it is "
     "read out of a tensor, or a random number of numpy. Draw or read it before the call of the compiled function and "
     "pass it, or compute with a tensor instead (torch.where).",
@@ -160,7 +162,7 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.ASKED_FOR: "A call of torch._dynamo.graph_break() asks for this break. Remove it if it is yours and not "
     "wanted.",
     BreakCause.LOGGING: "Log outside of the compiled function, or let Dynamo leave it out: "
-    "torch._dynamo.config.ignore_logger_methods (ignore_logging_functions).",
+    "torch._dynamo.config.ignore_logger_methods.add(logging.Logger.info), and so for each method.",
     BreakCause.CONTEXT_MANAGER: "Dynamo does not know this context manager. Enter it around the call of the compiled "
     "function.",
     BreakCause.LOOP: "The break is inside of a loop, so Dynamo compiles nothing of the function. Move the loop's body "
@@ -199,8 +201,9 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     BreakCause.FORMATTED: "Python does not raise it. Dynamo does, for a text that % or format() makes of a number "
     "that it has made dynamic. Make the text before the call and pass what it selects; or write an "
     "f-string with int() around the number, so that each value needs a compilation of its own.",
-    BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. To trace them, set "
-    "torch._dynamo.config.allow_rnn = True.",
+    BreakCause.CLASS_BODY: "Define the class outside of the compiled function.",
+    BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. Where they get no "
+    "PackedSequence, which breaks more graphs when it is traced, torch._dynamo.config.allow_rnn = True traces them.",
 }
 
 

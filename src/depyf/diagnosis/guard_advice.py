@@ -111,7 +111,7 @@ _EACH = "each {0} needs a compilation of its own"
 _FEW = f"{_EACH.format('value')}, which is fine for a few"
 _SELECTED = (
     f"{_FEW}; where it only selects something, as the key of a dict does, look that up before the call and pass the "
-    "result"
+    "result (which is guarded, too: of another class or size it needs a compilation of its own)"
 )
 _FILLED_ONCE = "fill it before the first call"
 _FILLED = (
@@ -166,7 +166,7 @@ _ADVICE: Mapping[GuardCause, str] = {
     GuardCause.MODES: _SAME_STATE,
     GuardCause.HOOKS: _SAME_STATE,
     GuardCause.LENGTH: "the length is a constant of the compiled code: use the same length each time; tensors of one "
-    "shape can be passed as one tensor (torch.stack)",
+    "shape can be passed as one tensor (torch.stack), with operations on that in place of a loop over it",
     GuardCause.KEYS: "build the dict with the same keys in the same order each time, or pass a list of its values if "
     "the function does not need the keys",
     GuardCause.MEMBERS: "keep the same keys each time; what they hold is guarded, too: of another class, size or "

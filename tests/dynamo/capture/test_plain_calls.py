@@ -17,6 +17,8 @@ from torch_versions import IS_OLD  # noqa: E402
 import depyf  # noqa: E402
 from depyf.dynamo.capture import plain_calls  # noqa: E402
 from depyf.dynamo.hooks import frame_evaluation  # noqa: E402
+from depyf.report.model.run import Compilation, Run  # noqa: E402
+from depyf.report.render.summary import summary_lines  # noqa: E402
 
 
 def doubled(x: Any) -> Any:
@@ -141,3 +143,30 @@ def test_a_compiled_graph_is_looked_at_in_its_first_call(tmp_path: Path, monkeyp
         torch.compiler.disable(tripled)(torch.ones(2))
         assert len(looked) == before + frame_evaluation.has_stances()
     assert before < 5
+
+
+def tripled_again(x: Any) -> Any:
+    return x * 3
+
+
+@pytest.mark.skipif(IS_OLD, reason="guards are dropped and skipped from PyTorch 2.6 on")
+def test_calls_whose_guards_are_not_checked_are_noted(tmp_path: Path) -> None:
+    filtered = torch.compile(
+        doubled, backend="eager", options={"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
+    )
+    compiled = torch.compile(tripled_again, backend="eager")
+    compiled(torch.ones(2))
+    with depyf.prepare_debug(str(tmp_path)):
+        filtered(torch.ones(2))
+        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+            compiled(torch.ones(2))
+            compiled(torch.ones(2))
+    notes = [
+        "results may be stale: guard_filter_fn dropped guards, which were not checked in 1 call of doubled",
+        "results may be stale: torch.compiler.set_stance(skip_guard_eval_unsafe=True) skipped guards in 2 calls of "
+        "tripled_again",
+    ]
+    written = (tmp_path / "index.md").read_text()
+    assert [note for note in notes if note not in written] == []
+    run = Run(notes=(*notes, "another note"), compilations=(Compilation("0/0", None),))
+    assert [line for line in summary_lines(run) if line.startswith("!")] == [f"! {note}" for note in notes]

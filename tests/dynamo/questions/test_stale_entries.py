@@ -575,3 +575,31 @@ def test_a_call_that_hits_no_entry_has_none() -> None:
     answer = depyf.compare(compiled, torch.ones(3))
     assert answer
     assert answer.entry is None
+
+
+def test_hooks_that_were_registered_after_the_compilation_are_noted() -> None:
+    def seen(module: Any, arguments: Any, result: Any) -> None:
+        module.seen = True
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    model[1].register_forward_hook(seen)
+    compiled, x = torch.compile(model, backend="eager"), torch.ones(1, 2)
+    compiled(x)
+    assert depyf.why(compiled, x).notes == ()
+    handle = model[0].register_forward_hook(seen)
+    (note,) = depyf.why(compiled, x).notes
+    assert note.startswith("0/0 has no guard on the hooks of 0 (Linear): if they were registered after")
+    assert note in depyf.compare(compiled, x).notes
+    handle.remove()
+    assert depyf.why(compiled, x).notes == ()
+
+
+def test_dropped_guards_are_noted() -> None:
+    compiled = torch.compile(
+        torch.nn.Linear(2, 2),
+        backend="eager",
+        options={"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe},
+    )
+    compiled(torch.ones(1, 2))
+    (note,) = depyf.why(compiled, torch.ones(1, 2)).notes
+    assert note.startswith("guard_filter_fn drops guards of 0/0")

@@ -1,0 +1,35 @@
+"""Which of several entries shows the cause of a recompilation."""
+
+from __future__ import annotations
+
+from typing import Set, Tuple
+
+from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.guard import Guard, GuardKind
+from depyf.diagnosis.guard_explanations import GuardExplanation, explain
+from depyf.report.analysis.causes import nearest, what_is_new
+
+
+def failed(kind: GuardKind, source: str, before: str, now: str, differences: int) -> Tuple[str, GuardExplanation]:
+    """Return the guard of an entry from which the call differs in so many guards."""
+    detail = "1" if kind is GuardKind.SIZE else source
+    return source, explain(Guard(kind, source, before, now, detail, differences=differences))
+
+
+def test_an_entry_of_a_new_value_comes_before_one_of_a_known_value() -> None:
+    seen: Set[Tuple[str, str]] = set()
+    first = failed(GuardKind.SIZE, "x", "5", "1", 3)
+    assert nearest(*what_is_new([first], seen)) == [first]
+    # x had size 1 when the second entry was compiled: the third one is not due to it.
+    newer = failed(GuardKind.SIZE, "k", "5", "6", 4)
+    assert nearest(*what_is_new([first, newer], seen)) == [newer, first]
+    nearer = failed(GuardKind.SIZE, "v", "5", "6", 1)
+    assert nearest(*what_is_new([first, newer, nearer], seen)) == [nearer, first, newer]
+
+
+def test_another_object_is_no_cause_where_the_same_object_has_an_entry() -> None:
+    other = failed(GuardKind.IDENTITY, "self", "1", "2", 1)
+    known = failed(GuardKind.SIZE, "x", "5", "1", 3)
+    assert nearest([other], [known]) == [known, other]
+    unknown = (known[0], replace(known[1], guard=replace(known[1].guard, differences=0)))
+    assert nearest([other], [unknown]) == [other, unknown]
