@@ -6,7 +6,6 @@ There is one row for each kind of guard. The advice follows from the cause and t
 from __future__ import annotations
 
 import builtins
-import re
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.messages import listed
@@ -22,7 +21,7 @@ from depyf.diagnosis.guard_advice import (
     kind_of_guard,
     origin_of,
 )
-from depyf.diagnosis.guard_sources import as_written, helper_as_written
+from depyf.diagnosis.guard_sources import as_written, helper_as_written, is_tested
 from depyf.diagnosis.state_explanations import StateExplanation, explain_keys, explain_state
 
 
@@ -161,22 +160,16 @@ def in_frame(explanation: GuardExplanation, frame: GuardedFrame) -> GuardExplana
     origin = origin_of(guard.code or guard.source, explanation.subject, frame)
     cause = _cause_in(frame, explanation.cause, origin)
     of_program = origin in (ValueOrigin.ARGUMENT, ValueOrigin.ATTRIBUTE)
-    if of_program and cause in (GuardCause.NUMBER, GuardCause.FLOAT) and _is_tested(explanation.subject, guard):
+    if (
+        of_program
+        and cause in (GuardCause.NUMBER, GuardCause.FLOAT)
+        and is_tested(explanation.subject, guard.user_code)
+    ):
         cause = GuardCause.TESTED
     advice = advice_for_guard(cause, origin, explanation.subject, guard.detail, guard.together)
     kind = kind_of_guard(cause, origin, explanation.subject)
     return replace(explanation, cause=cause, advice=advice or explanation.advice, kind=kind)
 
-
-def _is_tested(subject: str, guard: Guard) -> bool:
-    """Return whether the user's line that the guard is due to tests the value: ``if scale > 0:``, ``a if n else b``."""
-    name = re.search(r"\w+\Z", subject)
-    tested = _TEST.search(guard.user_code)
-    condition = "" if tested is None else tested["statement"] or tested["expression"]
-    return name is not None and re.search(rf"\b{name[0]}\b", condition or "") is not None
-
-
-_TEST = re.compile(r"\A\s*(?:if|elif|while|assert)\b(?P<statement>.*?)(?::|\Z)|\bif\b(?P<expression>.+?)\belse\b")
 
 CONSTANTS = {
     GuardCause.SIZE: GuardCause.CONSTANT_SIZE,

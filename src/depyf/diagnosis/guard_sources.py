@@ -193,6 +193,18 @@ def helper_as_written(name: str) -> str:
     )
 
 
+_TEST = re.compile(r"\A\s*(?:if|elif|while|assert)\b(?P<statement>.*?)(?::|\Z)|\bif\b(?P<expression>.+?)\belse\b")
+_LAST_NAME = re.compile(r"\w+\Z")
+
+
+def is_tested(subject: str, user_code: str) -> bool:
+    """Return whether a line of the program tests the value ``subject``: ``if scale > 0:``, ``a if n else b``."""
+    name, tested = _LAST_NAME.search(subject), _TEST.search(user_code)
+    if name is None or tested is None:
+        return False
+    return re.search(rf"\b{name[0]}\b", tested["statement"] or tested["expression"] or "") is not None
+
+
 def class_name(text: str) -> str:
     """Return the name of a class that PyTorch prints as ``<class 'a.B'>``; other text unchanged."""
     match = _CLASS.search(text)

@@ -13,7 +13,7 @@ import os
 import sys
 import weakref
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.watch import counted
 from depyf.base.messages import listed
@@ -45,10 +45,8 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     if original is None:
         return None
     config: object = private_names.DYNAMO_CONFIG.find()
-    open_ = True
-    calls = itertools.count()
-    filters: Dict[int, Tuple[object, bool]] = {}
-    """Whether each callback of Dynamo's drops guards, by its id."""
+    open_, calls = True, itertools.count()
+    counts = _Counts(receivers)
     others: Dict[int, weakref.ref[CodeType]] = {}
     """The functions that are not the program's, by the ids of their code: each call of a graph comes here."""
 
@@ -68,24 +66,11 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
         for session in receivers():
             session.plain_calls.setdefault(why, {}).setdefault(name)
 
-    @safely("noting that guards are not checked")
-    def note_unguarded(callback: object, function: object) -> None:
-        known = filters.get(id(callback))
-        if known is None or known[0] is not callback:
-            filters[id(callback)] = known = callback, frame_evaluation.filters_guards(callback)
-        for why in (*([_UNSAFE] if frame_evaluation.skips_guards() else []), *([_FILTERED] if known[1] else [])):
-            name = _name_of(function)
-            for session in receivers():
-                calls_of = session.unguarded_calls.setdefault(why, {})
-                calls_of[name] = calls_of.get(name, 0) + 1
-
     @functools.wraps(original)
     def callback_from_stance(callback: object) -> object:
         answer = original(callback)
-        if open_ and Session.reached_limits:
-            _count(receivers(), sys._getframe(1).f_locals.get("fn"))
-        if open_ and callable(callback):
-            note_unguarded(callback, sys._getframe(1).f_locals.get("fn"))
+        if open_ and (Session.reached_limits or callable(callback)):
+            counts.note(callback, sys._getframe(1).f_locals.get("fn"))
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
                 frame = sys._getframe(1)
@@ -119,13 +104,36 @@ def _name_of(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-@safely("counting the calls after a recompile limit")
-def _count(sessions: Sequence[Session], function: object) -> None:
-    """Count a call of a compiled function whose recompile limit may have been reached. The function is the program's:
-    reading an attribute of it may raise anything."""
-    code = frames.code_of_function(function)
-    for session in sessions:
-        session.count_call(code)
+class _Counts:
+    """Counts calls of compiled functions: after a recompile limit, and with guards that are not checked."""
+
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
+        self._filters: Dict[int, Tuple[object, bool]] = {}
+        """Whether each callback of Dynamo's drops guards, by its id."""
+
+    @safely("counting calls after a limit, and of unchecked guards")
+    def note(self, callback: object, function: object) -> None:
+        """Count a call. The function is the program's: reading an attribute of it may raise anything."""
+        if Session.reached_limits:
+            code = frames.code_of_function(function)
+            for session in self._receivers():
+                session.count_call(code)
+        for why in self._unchecked(callback) if callable(callback) else ():
+            name = _name_of(function)
+            for session in self._receivers():
+                calls_of = session.unguarded_calls.setdefault(why, {})
+                calls_of[name] = calls_of.get(name, 0) + 1
+
+    def _unchecked(self, callback: object) -> Iterator[str]:
+        """Yield what leaves out guards of the function that this callback compiles."""
+        known = self._filters.get(id(callback))
+        if known is None or known[0] is not callback:
+            self._filters[id(callback)] = known = callback, frame_evaluation.filters_guards(callback)
+        if known[1]:
+            yield _FILTERED
+        if frame_evaluation.skips_guards():
+            yield _UNSAFE
 
 
 _AT_FIRST, _EACH = 100, 16

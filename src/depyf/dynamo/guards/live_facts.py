@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import enum
 import gc
-import re
 import sys
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Dict, Iterator, Mapping, Optional, Tuple
@@ -19,6 +18,7 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_explanations import STATIC_MARK
+from depyf.diagnosis.guard_sources import holder_of
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.current_values import shown, tensor_mismatches
 from depyf.dynamo.hooks import private_names
@@ -64,10 +64,12 @@ def with_facts(
         return guard
 
 
-_IN_MODULE = re.compile(
-    r"(?P<owner>.+)\.(?:(?:__dict__|_modules|_parameters|_buffers)\['(?P<key>\w+)'\]|(?P<name>\w+))"
+_REGISTERED = (
+    (private_names.MODULES, "as a submodule"),
+    (private_names.PARAMETERS, "as a parameter"),
+    (private_names.BUFFERS, "as a buffer"),
 )
-_REGISTERED = {"_modules": "as a submodule", "_parameters": "as a parameter", "_buffers": "as a buffer"}
+"""The attributes of a module that hold its registered members, and what they make of a member."""
 
 
 def as_missing(
@@ -76,14 +78,16 @@ def as_missing(
     """Return the guard on a value that is not where it was: moved, where the module has it elsewhere. ``required`` is
     what the entry requires of the value, if it is known."""
     missing = Guard(GuardKind.MISSING, source, detail="itself")
-    found = _IN_MODULE.fullmatch(source)
-    if found is None:
+    holder, name = holder_of(source)
+    owned = next((each for each, _ in _REGISTERED if holder.endswith(f".{each.name}")), None)
+    holder = holder if owned is None else holder[: -len(f".{owned.name}")]
+    if not holder or not isinstance(name, str):
         return missing
     names = {**guard_runtime.torch_guard_names(), "L": frame_locals, "G": frame_globals}
     try:
-        name, owner = found["key"] or found["name"], eval(compile(found["owner"], "<guard>", "eval"), names)
+        owner = eval(compile(holder, "<guard>", "eval"), names)
         own = object.__getattribute__(owner, "__dict__")
-        places = [("as a plain attribute", own), *((how, own.get(each)) for each, how in _REGISTERED.items())]
+        places = [("as a plain attribute", own), *((how, each.of(owner)) for each, how in _REGISTERED)]
     except synchronous():
         return missing
     for how, place in places:

@@ -4,21 +4,23 @@ of modules that were registered after the entry was compiled. A module of its ow
 
 from __future__ import annotations
 
-import re
 from typing import Iterator, Mapping, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import listed
+from depyf.diagnosis.guard_sources import holder_of, parts_read
 from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.guards import python_guards
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.entry_guards import EntryGuards
-from depyf.dynamo.hooks import cache_entries, frame_evaluation, torch_names
+from depyf.dynamo.hooks import cache_entries, frame_evaluation, private_names, torch_names
 
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks")
-_OWNER = re.compile(r"([LG]\[.+?)\.(_forward_pre_hooks|_forward_hooks|_parameters|_buffers|training)\b")
-"""An object that a guard reads a member of, as only modules have them."""
+_HOOKS = (private_names.FORWARD_PRE_HOOKS, private_names.FORWARD_HOOKS)
+_OF_MODULES = frozenset(
+    each.name for each in (*_HOOKS, private_names.PARAMETERS, private_names.BUFFERS, private_names.MODULES)
+)
+"""The attributes that a guard reads of modules alone."""
 _NAMED = 3
 
 
@@ -42,15 +44,13 @@ def _hooked(target: CallTarget, entry: cache_entries.CacheEntry, values: Mapping
     module_class = torch_names.find("torch.nn", "Module")
     if module_class is None or not isinstance(root, module_class):
         return
-    hooked = [
-        (name, module, hooks) for name, module in root.named_modules() for hooks in _HOOKS if vars(module).get(hooks)
-    ]
+    hooked = [(name, module, hooks) for name, module in root.named_modules() for hooks in _HOOKS if hooks.of(module)]
     if not hooked:
         return
     read = _read(entry, values)
     ran = {identity for identity, _ in read}
     for name, module, hooks in hooked:
-        if id(module) in ran and (id(module), hooks) not in read:
+        if id(module) in ran and (id(module), hooks.name) not in read:
             yield f"{name} ({type(module).__qualname__})" if name else type(module).__qualname__
 
 
@@ -60,9 +60,9 @@ def _read(entry: cache_entries.CacheEntry, values: Mapping[str, object]) -> Set[
     if python_guards.is_function(manager):
         return set()
     names = {**guard_runtime.torch_guard_names(), "L": values, "G": global_scope(manager)}
-    texts = {
-        (match[1], match[2]) for line in EntryGuards.of(manager, "guard").lines for match in _OWNER.finditer(line.code)
-    }
+    lines = EntryGuards.of(manager, "guard").lines
+    parts = {part for line in lines for part in parts_read(line.source)}
+    texts = {(holder, str(name)) for holder, name in map(holder_of, parts) if name in _OF_MODULES}
     found: Set[Tuple[int, str]] = set()
     for owner, member in texts:
         try:
