@@ -759,7 +759,7 @@ call(compile(f), torch.ones(2))
     ),
     row(
         "a class in the function",
-        "",
+        "GB8977",
         BreakCause.CLASS_BODY,
         a_function(
             "if not torch.compiler.is_compiling(): plain()\nclass Twice:\n    factor = 2\n"

@@ -108,7 +108,7 @@ TABLE = [
     ("graph break in loop", "", BreakCause.LOOP, "loop's body", "custom_op"),
     ("torch.while_loop: improper args/kwargs", "", None, "a hint", "loop's body"),
     ("autograd.grad with external grad_fn", "an external C extension", None, "a hint", "look into"),
-    ("Invalid call to __build_class__", "it is skipped", None, "a hint", "look into"),
+    ("Invalid call to __build_class__", "it is skipped", BreakCause.CLASS_BODY, "Define the class", "look into"),
     ("HOP: Non-nullified side effect", "a context manager", None, "a hint", "context manager"),
     ("Unsupported context manager", "", BreakCause.CONTEXT_MANAGER, "around the call", "custom_op"),
     ("Unsupported Tensor.backward() call", "", BreakCause.BACKWARD, "outside of the compiled function", "item"),
@@ -254,6 +254,7 @@ TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
     BreakCause.PARAMETER: ["Attempted to use `torch.nn.Parameter()` constructor with Dynamo"],
     BreakCause.RNN: ["Attempted to wrap RNN, GRU, or LSTM"],
     BreakCause.TEXT: ["BUILD_STRING type error"],
+    BreakCause.CLASS_BODY: ["Invalid call to __build_class__"],
 }
 
 
