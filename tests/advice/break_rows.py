@@ -758,26 +758,6 @@ call(compile(f), torch.ones(2))
         ),
     ),
     row(
-        "a class in the function",
-        "GB8977",
-        BreakCause.CLASS_BODY,
-        a_function(
-            "if not torch.compiler.is_compiling(): plain()\nclass Twice:\n    factor = 2\n"
-            "    def __call__(self, t):\n        return t * self.factor\nreturn Twice()(x) + 1"
-        ),
-        fewer(
-            "outside of the compiled function",
-            (
-                "def f(x):\n    if not torch.compiler.is_compiling(): plain()\n    class Twice:\n        factor = 2\n"
-                "        def __call__(self, t):\n            return t * self.factor\n",
-                "class Twice:\n    factor = 2\n    def __call__(self, t):\n        return t * self.factor\ndef f(x):\n"
-                "    if not torch.compiler.is_compiling(): plain()\n",
-            ),
-            breaks=0,
-        ),
-        breaks=1,
-    ),
-    row(
         "LSTM that gets a PackedSequence",
         "GB0014",
         BreakCause.RNN,
@@ -876,9 +856,9 @@ call(c)
     row(
         "a class is defined",
         "GB8977",
-        "no advice",
+        BreakCause.CLASS_BODY,
         a_function("class A: pass\nreturn x + 1"),
-        one("no advice of its own", ("    class A: pass\n", ""), ("def f(x)", "class A: pass\ndef f(x)")),
+        one("outside of the compiled function", ("    class A: pass\n", ""), ("def f(x)", "class A: pass\ndef f(x)")),
     ),
     row(
         "a custom jvp",
