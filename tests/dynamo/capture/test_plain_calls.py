@@ -162,7 +162,7 @@ def test_calls_whose_guards_are_not_checked_are_noted(tmp_path: Path) -> None:
             compiled(torch.ones(2))
             compiled(torch.ones(2))
     notes = [
-        "results may be stale: guard_filter_fn dropped guards, which were not checked in 1 call of doubled",
+        "results may be stale: a guard_filter_fn, which may drop guards, was set in 1 call of doubled",
         "results may be stale: torch.compiler.set_stance(skip_guard_eval_unsafe=True) skipped guards in 2 calls of "
         "tripled_again",
     ]

@@ -13,7 +13,7 @@ import os
 import sys
 import weakref
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.watch import counted
 from depyf.base.messages import listed
@@ -35,7 +35,7 @@ _NAMED = 3
 _DISABLED = "torch._dynamo.config.disable was set"
 _VARIABLES = ("TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE")
 _UNSAFE = "torch.compiler.set_stance(skip_guard_eval_unsafe=True) skipped guards in"
-_FILTERED = "guard_filter_fn dropped guards, which were not checked in"
+_FILTERED = "a guard_filter_fn, which may drop guards, was set in"
 _COMPILES_NOTHING = ("force_eager", "eager_on_recompile")
 
 
@@ -109,8 +109,8 @@ class _Counts:
 
     def __init__(self, receivers: Receivers) -> None:
         self._receivers = receivers
-        self._filters: Dict[int, Tuple[object, bool]] = {}
-        """Whether each callback of Dynamo's drops guards, by its id."""
+        self._filters: Dict[int, Tuple[Callable[[], object], bool]] = {}
+        """Whether each callback of Dynamo's has a filter of guards, by its id, with a weak reference to it."""
 
     @safely("counting calls after a limit, and of unchecked guards")
     def note(self, callback: object, function: object) -> None:
@@ -128,8 +128,9 @@ class _Counts:
     def _unchecked(self, callback: object) -> Iterator[str]:
         """Yield what leaves out guards of the function that this callback compiles."""
         known = self._filters.get(id(callback))
-        if known is None or known[0] is not callback:
-            self._filters[id(callback)] = known = callback, frame_evaluation.filters_guards(callback)
+        if known is None or known[0]() is not callback:
+            known = weakref.ref(callback), frame_evaluation.filters_guards(callback)
+            self._filters[id(callback)] = known
         if known[1]:
             yield _FILTERED
         if frame_evaluation.skips_guards():

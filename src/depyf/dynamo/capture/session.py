@@ -46,10 +46,8 @@ class Session:
         self.force_recompile = force_recompile
         self._stepping = stepping
         self.everything = everything  # each stage has a file of its own, beside the others (``dump="all"``)
-        self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()
-        """Graph modules that have a file and do not run from it."""
-        self.graph_texts: Dict[str, GraphText] = {}
-        """What graph files compile to, by path, until the compilation ends."""
+        self.unmoved: weakref.WeakSet[torch.fx.GraphModule] = weakref.WeakSet()  # have a file, do not run from it
+        self.graph_texts: Dict[str, GraphText] = {}  # what files compile to, by path, until the compilation ends
         self.stable = StableNames(HiddenValues() if values == TYPES else None)
         self._lock = Lock()
         self._records: List[Record] = []

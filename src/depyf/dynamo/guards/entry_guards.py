@@ -52,6 +52,11 @@ class GuardLine:
     path: FrozenSet[str] = field(default=frozenset(), repr=False)
     guard: Guard = field(default=NO_GUARD, repr=False)
 
+    @property
+    def is_of_the_environment(self) -> bool:
+        """Whether it reads the state of the process alone, and no variable of the program."""
+        return not self.live and "L[" not in self.expression and "G[" not in self.expression
+
 
 @dataclass(frozen=True)
 class EntryGuards:
@@ -155,7 +160,7 @@ def with_common_once(
     found = dict(entries)
     made: List[EntryGuards] = []
 
-    def share(name: str, keys: Sequence[str], least: int, wanted: Optional[Callable[[GuardLine], bool]] = None) -> None:
+    def share(name: str, keys: Sequence[str], least: int, *, environment: bool = False) -> None:
         # What is common is checked first. So what reads a value stays with the checks of that value that the entries do
         # not share, of its class above all: reading a key of another class may run its code.
         common = set.intersection(*({line.expression for line in found[key].own_lines} for key in keys))
@@ -163,7 +168,7 @@ def with_common_once(
         apart = {line.source for key in keys for line in found[key].own_lines if line.expression not in common}
         apart = {source for source in apart if source and not source.endswith(_OF_MODULES)}
         lines = tuple(line for line in lines if not any(source in line.expression for source in apart))
-        lines = lines if wanted is None else tuple(filter(wanted, lines))
+        lines = tuple(line for line in lines if line.is_of_the_environment or not environment)
         if len(lines) < least or any(each.name == name for each in made):  # two functions of one name share nothing
             return
         made.append(replace(entries[keys[0]], name=name, lines=lines))
@@ -174,20 +179,16 @@ def with_common_once(
 
     states: Dict[Tuple[str, ...], List[str]] = {}
     for key, guards in entries.items():
-        state = tuple(line.expression for line in guards.lines if _is_of_the_environment(line))
+        state = tuple(line.expression for line in guards.lines if line.is_of_the_environment)
         states.setdefault(state, []).append(key)
     for number, keys in enumerate(states.values()):
         if len(keys) > 1:
-            share(f"__guard_of_the_environment_{number}", keys, 2, _is_of_the_environment)
+            share(f"__guard_of_the_environment_{number}", keys, 2, environment=True)
     for name, of_function in functions:
         keys = [key for key in dict.fromkeys(of_function) if key in found]
         if len(keys) > 1:
             share(f"__guard_in_common_for_{name}", keys, _LEAST_IN_COMMON)
     return found, made
-
-
-def _is_of_the_environment(line: GuardLine) -> bool:
-    return not line.live and "L[" not in line.expression and "G[" not in line.expression
 
 
 def _condition(line: GuardLine) -> str:

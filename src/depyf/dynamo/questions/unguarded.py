@@ -28,7 +28,7 @@ def unguarded(target: CallTarget, entry: cache_entries.CacheEntry, values: Mappi
     """Yield what ``entry``, which a call with these local variables runs, does not guard."""
     name = entry.compile_id or "the entry"
     if frame_evaluation.filters_guards(getattr(target.entered, "callback", None)):
-        yield f"guard_filter_fn drops guards of {name}: a change of what they were on makes its results stale"
+        yield f"a guard_filter_fn may have dropped guards of {name}: what they were on may change, and is not checked"
     hooked = list(dict.fromkeys(_hooked(target, entry, values)))
     if hooked:
         yield (

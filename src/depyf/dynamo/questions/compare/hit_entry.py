@@ -101,7 +101,7 @@ def _with_code(function: Callable[..., object], target: CallTarget, code: CodeTy
     # Case 1: torch's function ``inner(*args, **kwargs)`` calls the compiled callable, and has entries of its own.
     frame = plain_function(target.frame)
     if is_inner_code(frame.__code__):
-        # ``Module.compile()`` (PyTorch 2.14 and later) wraps ``module._call_impl``, and the code reads its ``__self__``.
+        # ``Module.compile()`` (PyTorch 2.14 and later) wraps ``module._call_impl``; the code reads its ``__self__``.
         wrapped = dict(closure_of(frame)).get("fn")
         if isinstance(wrapped, MethodType) and isinstance(function, module_classes()):
             function = MethodType(wrapped.__func__, function)
