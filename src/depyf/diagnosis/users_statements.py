@@ -90,13 +90,11 @@ def random_number_at(stack: Sequence[Frame], read: ReadText) -> str:
 
 def _drawn_in(node: ast.AST) -> str:
     """Return the function of the module ``random`` that an expression calls, empty if it calls none."""
-    calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
-    written = (f"random.{each.attr}" for each in calls if isinstance(each, ast.Attribute) and _is_random(each.value))
-    return next(written, "")
-
-
-def _is_random(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "random"
+    for each in ast.walk(node):
+        called = each.func if isinstance(each, ast.Call) else None
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "random":
+            return f"random.{called.attr}"
+    return ""
 
 
 def _around(text: Optional[str], line: int) -> List[ast.stmt]:
