@@ -358,11 +358,13 @@ class Reducer:
         #  2: ...                                           if not c: continue
         #
         # Where a leads to 2, too, nothing else is written like this but the statements on the right, which have a
-        # ``continue`` between the tests.
+        # ``continue`` between the tests. Where nothing follows (``if a and not c: pass``), 2 is the head of the loop.
         second = node.terminator
         if term.fall not in self.headers or not isinstance(second, Condition):
             return False
-        if second.keep or second.fall != term.fall or len(self.edges[second.target]) < 2:
+        if second.keep or second.fall != term.fall or second.target == term.fall:
+            return False
+        if len(self.edges[second.target]) < 2:
             return False
         one, two = first_span(term.test), first_span(second.test)
         return one is not None and two is not None and not self.graph.written_jumps.continues_between(one, two)
