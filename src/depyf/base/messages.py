@@ -38,6 +38,23 @@ def warn(message: str, *args: object) -> None:
     log(logging.WARNING, message, *args)
 
 
+def chosen_word(given: Optional[str], option: str, variable: str, words: Tuple[str, str], otherwise: str) -> str:
+    """Return which of two words is chosen for an option: the word ``given``, or the word in the environment's
+    ``variable``; empty without one.
+
+    Raises ``ValueError`` for another word that is given. Another word in the environment is reported, with what applies
+    ``otherwise``, and chooses none.
+    """
+    if given is not None:
+        if given not in words:
+            raise ValueError(f"{option}={given!r}: depyf knows {words[0]!r} and {words[1]!r}")
+        return given
+    chosen = os.environ.get(variable, "")
+    if chosen and chosen not in words:
+        warn("%s=%s is neither %s nor %s: %s", variable, chosen, *words, otherwise)
+    return chosen if chosen in words else ""
+
+
 def describe(error: BaseException) -> str:
     """Return ``Type: message`` of an exception whose own ``__str__`` may raise."""
     with suppressed_all():

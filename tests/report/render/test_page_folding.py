@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
 from browser import opened
 from run_builder import RunBuilder
@@ -28,14 +28,20 @@ def __transformed_code_0_for_f(x):
 """
 
 
-def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Path) -> None:
+def transformed_page(tmp_path: Path, text: str) -> Tuple[Path, str]:
+    """The page of a function with this transformed code, and the id of that artifact."""
     b = RunBuilder(sources=[SourceFile("/m.py", "y = f(x)")])
     b.functions.append(Function("f", "f", 0, 1, 1))
     b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
     transformed = next(each.id for each in b.artifacts if each.kind == "transformed")
-    b.texts[transformed] = TRANSFORMED
+    b.texts[transformed] = text
     path = tmp_path / "index.html"
     path.write_text(render_page(*b.run()), encoding="utf-8")
+    return path, transformed
+
+
+def test_what_dynamo_adds_for_the_profiler_is_dimmed(chromium: Any, tmp_path: Path) -> None:
+    path, transformed = transformed_page(tmp_path, TRANSFORMED)
     for address, pane in ((f"#stages/{transformed}", "stage-text"), (f"#source/f0?stage={transformed}", "stage-code")):
         with opened(chromium, path, address) as page:
             dimmed = page.eval_on_selector_all(f"#{pane} .line.bookkeeping", "all => all.map(e => +e.dataset.line)")
@@ -68,13 +74,7 @@ def __transformed_code_0_for_f(self, x):
 
 
 def test_taking_parameters_out_of_modules_is_folded(chromium: Any, tmp_path: Path) -> None:
-    b = RunBuilder(sources=[SourceFile("/m.py", "y = f(x)")])
-    b.functions.append(Function("f", "f", 0, 1, 1))
-    b.compilation("0/0", 0, [("sin", "sin(x)", ((0, 1),))])
-    transformed = next(each.id for each in b.artifacts if each.kind == "transformed")
-    b.texts[transformed] = OF_MODULES
-    path = tmp_path / "index.html"
-    path.write_text(render_page(*b.run()), encoding="utf-8")
+    path, transformed = transformed_page(tmp_path, OF_MODULES)
     with opened(chromium, path, f"#stages/{transformed}") as page:
         folded = page.eval_on_selector_all("#stage-text .line.bookkeeping", "all => all.map(e => +e.dataset.line)")
         assert folded == [2, 3, 4, 7, 8, 9, 10]

@@ -59,7 +59,7 @@ class HookedContext(_Forkable, Generic[T]):
         _contexts.add(self)
 
     def _entry(self) -> T:
-        """Return what identifies an entering. Nothing is installed yet. Exceptions are as those of ``_start``."""
+        """Return what identifies an entering. Nothing is installed yet. ``_start`` says what exceptions do."""
         return cast(T, object())
 
     def _start(self, entry: T) -> None:

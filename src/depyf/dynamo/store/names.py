@@ -7,12 +7,11 @@ global names. Users compare dumps with ``diff -r``, so neither may appear.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
-from depyf.base.messages import warn
+from depyf.base.messages import chosen_word
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.report.render.hidden_values import HiddenValues
@@ -37,14 +36,7 @@ def chosen_files(given: Optional[str] = None) -> str:
 
     Raises ``ValueError`` for another word. Another word in the environment is reported.
     """
-    if given is not None:
-        if given not in (READ, EVERYTHING):
-            raise ValueError(f"dump={given!r}: depyf knows {READ!r} and {EVERYTHING!r}")
-        return given
-    chosen = os.environ.get(FILES, "")
-    if chosen and chosen not in (READ, EVERYTHING):
-        warn("%s=%s is neither %s nor %s: the dump is as without it", FILES, chosen, READ, EVERYTHING)
-    return EVERYTHING if chosen == EVERYTHING else READ
+    return chosen_word(given, "dump", FILES, (READ, EVERYTHING), "the dump is as without it") or READ
 
 
 def file_stem(function_name: str) -> str:

@@ -220,8 +220,8 @@ class Slot:
         return folder
 
     def make_folder(self, name: str) -> None:
-        """Make the folder ``name`` in the directory, for those who may write into the directory, if there is none.
-        Raises ``OSError``, also for a link in its place."""
+        """Make the folder ``name`` in the directory, unless it exists, for everybody who may write into the directory.
+        Raises ``OSError``, also for a link of that name."""
         folder = os.path.join(self._directory, name)
         if self._make(folder):
             self._access.give_folder(folder)

@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
-from depyf.base.messages import warn
+from depyf.base.messages import chosen_word
 from depyf.base.text_edits import Edit, edited
 from depyf.decompiler.syntax import children, parse
 from depyf.report.render.scrubbing import without_literals
@@ -79,15 +79,9 @@ def chosen_values(given: Optional[str] = None) -> str:
 
     Raises ``ValueError`` for another word. Another word in the environment is reported, and hides values.
     """
-    if given is not None:
-        if given not in (ALL, TYPES):
-            raise ValueError(f"values={given!r}: depyf knows {ALL!r} and {TYPES!r}")
-        return given
-    chosen = os.environ.get(VARIABLE, "")
-    if chosen and chosen not in (ALL, TYPES):
-        warn("%s=%s is neither %s nor %s: values are not shown", VARIABLE, chosen, ALL, TYPES)
+    chosen = chosen_word(given, "values", VARIABLE, (ALL, TYPES), "values are not shown")
     in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
-    return chosen if chosen in (ALL, TYPES) else TYPES if chosen or in_ci else ALL
+    return chosen or (TYPES if os.environ.get(VARIABLE) or in_ci else ALL)
 
 
 class HiddenValues:
