@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Iterator, Optional, Tuple
@@ -11,10 +10,11 @@ from typing import Iterator, Optional, Tuple
 from depyf.answers.bisected import Bisected
 from depyf.answers.consoles import in_console
 from depyf.answers.watch import counted
+from depyf.base.late_regex import regex
 
 _PYTHON = "python"
 
-_TRACING = re.compile(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b")
+_TRACING = regex(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsupported)\b")
 """The error where Dynamo can't trace a graph that it has written itself; the script has run it eagerly before."""
 
 

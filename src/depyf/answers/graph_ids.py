@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 
+from depyf.base.late_regex import regex
 from depyf.base.regular_files import read_text
 from depyf.torch_trace import file_names
 
-_IN_BRACKETS = re.compile(r"\[([^\[\]]*\d+/\d+[^\[\]]*)\]")
-_AT_THE_END = re.compile(r".*\[([^\]]+)\]\Z", re.DOTALL)
-_TITLE = re.compile(r"([\w.-]+) of (__compiled_fn_-?\d+)(?: \(\d+\))?\Z")
+_IN_BRACKETS = regex(r"\[([^\[\]]*\d+/\d+[^\[\]]*)\]")
+_AT_THE_END = regex(r".*\[([^\]]+)\]\Z", re.DOTALL)
+_TITLE = regex(r"([\w.-]+) of (__compiled_fn_-?\d+)(?: \(\d+\))?\Z")
 
 
 def normalized(graph_id: str) -> str:

@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Dict, Iterator
 
 import depyf
+from depyf.base.late_regex import regex
 from depyf.base.messages import error_line
 from depyf.base.regular_files import write_whole
 from depyf.cli.parsing import did_you_mean
 
 FIRST_PAGE = "index"
 _NOT_EXAMPLES = ("show_dump",)  # what `make demo` prints a dump with
-_LINK = re.compile(r'(?<=<a href=")(?:\.\./|docs/)*([\w.-]+)\.md')
-_NOT_TEXT = re.compile(r"^!\[[^\]]*\]\([^)]*\)\n+|^<!--.*?-->\n?", re.MULTILINE)
+_LINK = regex(r'(?<=<a href=")(?:\.\./|docs/)*([\w.-]+)\.md')
+_NOT_TEXT = regex(r"^!\[[^\]]*\]\([^)]*\)\n+|^<!--.*?-->\n?", re.MULTILINE)
 _STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.5 sans-serif;max-width:52rem;margin:2rem auto}"
     "pre{overflow-x:auto;padding:.6rem;border:1px solid #8886}code{font-size:.9em}"

@@ -18,11 +18,11 @@ The hints rely on what Dynamo does, and are given for no other code:
 
 from __future__ import annotations
 
-import re
 import sys
 from types import CodeType
 from typing import AbstractSet, FrozenSet, Optional, Sequence, Set
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.code import Code, may_bind_globals, nested_codes
 from depyf.decompiler.hints import Hints
 from depyf.decompiler.normal.lowering import lower
@@ -33,11 +33,11 @@ RESUME_PREFIX = "__resume_at_"
 
 _GRAPH = r"__compiled_fn_\d+(_[0-9a-f]{8}(_[0-9a-f]{4}){3}_[0-9a-f]{12})?"
 _RESUME = rf"{RESUME_PREFIX}\d+_\d+"
-_WRITTEN_BY_DYNAMO = re.compile(rf"({_GRAPH}|{_RESUME}|__import_torch_dot__dynamo_\w+)\Z")
-_INSTALLED = re.compile(rf"({_GRAPH}|{_RESUME}|__builtins_dict___\d+(_c\w+)?)\Z")
+_WRITTEN_BY_DYNAMO = regex(rf"({_GRAPH}|{_RESUME}|__import_torch_dot__dynamo_\w+)\Z")
+_INSTALLED = regex(rf"({_GRAPH}|{_RESUME}|__builtins_dict___\d+(_c\w+)?)\Z")
 _IMPORTED = "__import_"
-_CONTEXT_MANAGER = re.compile(r"___context_manager_\d+_\d+\Z")
-_OWN_VARIABLE = re.compile(r"(?:graph_out|tmp)_(\d+)\Z")
+_CONTEXT_MANAGER = regex(r"___context_manager_\d+_\d+\Z")
+_OWN_VARIABLE = regex(r"(?:graph_out|tmp)_(\d+)\Z")
 
 
 def hints_of(code: Code) -> Optional[Hints]:

@@ -7,6 +7,7 @@ import functools
 import re
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.messages import listed
 from depyf.diagnosis.breaks_of_wrappers import advice_for_wrapper
 from depyf.diagnosis.compile_errors import NAME_IN_REPR, advice_for_error, failed_operation
@@ -86,19 +87,17 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
 ]
 """The start of the titles of torch's reasons. An explanation mentions many things that are not the cause."""
 
-_OF_TRACING = re.compile(
-    r"TypeError\(.(?:unsupported operand type\(s\) for %: 'str' and|object of type 'str' has no len)"
-)
+_OF_TRACING = regex(r"TypeError\(.(?:unsupported operand type\(s\) for %: 'str' and|object of type 'str' has no len)")
 """Exceptions that Python never raises: Dynamo does, for a text of a number that it has made dynamic."""
-_OF_NUMBERS = re.compile(
+_OF_NUMBERS = regex(
     r"^(?:unimplemented builtin op on tensor|Unsupported python_type\(\) call|constant fold exception|"
     r"Data dependent operator)"
 )
 """Titles of breaks at a number of Python's random, which is a tensor for Dynamo, where its value is needed."""
-_RANDOM_INPUT = re.compile(r"\brandom_value_\d+\b")
+_RANDOM_INPUT = regex(r"\brandom_value_\d+\b")
 """How Dynamo names a random number of Python that it makes an input of the graph."""
-_ASSERTS = re.compile(r"\bcode: assert\b")
-_SCALAR = re.compile(r"aten\._local_scalar_dense")
+_ASSERTS = regex(r"\bcode: assert\b")
+_SCALAR = regex(r"aten\._local_scalar_dense")
 _NAMES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.SEED, r"^(?:Random\.|random\.|torch\.)?(?:manual_)?seed(?:_all)?$"),
     (BreakCause.RANDOM, r"^(?:Random|random|SystemRandom)\."),
@@ -106,24 +105,24 @@ _NAMES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.WARNING, r"^_?warnings\.warn$"),
 ]
 """The functions for which there is a more specific advice than for what Dynamo does not trace in general."""
-_SCHEDULED = re.compile(r"`\w+\.step` in file `[^`]*\blr_scheduler\.py`")
+_SCHEDULED = regex(r"`\w+\.step` in file `[^`]*\blr_scheduler\.py`")
 
-_BUILTIN = re.compile(r"^(?:Failed to trace builtin operator|Builtin)")
-_OF_PRINT = re.compile(r"builtin operator `?print`?|`print`")
+_BUILTIN = regex(r"^(?:Failed to trace builtin operator|Builtin)")
+_OF_PRINT = regex(r"builtin operator `?print`?|`print`")
 
-_ABOUT_A_FUNCTION = re.compile(
+_ABOUT_A_FUNCTION = regex(
     r"Attempted to (?:call|inline) function|Skip (?:calling|inlining) |Unsupported (?:function|method) call|"
     r"Failed to trace builtin operator|attempted to trace numpy"
 )
-_METHOD = re.compile(r"method `(\w+)` of class `([\w.]+)`")
-_FUNCTION = re.compile(r"(?:function|builtin|operator) `(?:<unknown module>\.)?([\w.<>]*[\w>])\.?`")
+_METHOD = regex(r"method `(\w+)` of class `([\w.]+)`")
+_FUNCTION = regex(r"(?:function|builtin|operator) `(?:<unknown module>\.)?([\w.<>]*[\w>])\.?`")
 _OF_TORCHS = "get_nonrecursive_disable_wrapper.<locals>."
 """The wrapper of ``torch.compiler.disable(recursive=False)``: torch does not report what is in it."""
 
 _RAISED_LIMIT = "FailOn"
 """The start of the type of what is raised at the recompile limit with ``fullgraph=True``, or on request."""
 
-_LIMIT = re.compile(
+_LIMIT = regex(
     r"^(?:RecompileLimitExceeded|Unsupported): "
     r"(?:(?:accumulated_)?(?:recompile|cache_size)_limit reached|Dynamo (?:recompile|cache) limit exceeded)"
 )
@@ -321,7 +320,7 @@ _FOR_UNRESUMED: Mapping[Unresumed, str] = {
     f"function runs as plain Python. If the break has to stay, put the block that it is in {_INTO_A_FUNCTION}.",
 }
 """What follows from a break at which Dynamo can't resume, and what helps where the break stays."""
-_NEVER_COMPILED = re.compile(r"generator|[Ss]kip[ _]frame")
+_NEVER_COMPILED = regex(r"generator|[Ss]kip[ _]frame")
 """Titles of reasons to leave a frame to Python that are no break in it."""
 
 
@@ -345,7 +344,7 @@ def _to_avoid(reason: str, explanation: str, hints: Sequence[str], stack: Sequen
 
 
 _BRANCHES = {BranchKind.RAISE: BreakCause.RAISING, BranchKind.WHILE: BreakCause.WHILE}
-_SAYS_NOTHING = re.compile(r"report an issue|file an issue|fundamental|Dynamo bug|may result in an error when running")
+_SAYS_NOTHING = regex(r"report an issue|file an issue|fundamental|Dynamo bug|may result in an error when running")
 _NO_ADVICE = "depyf has no advice of its own for this break."
 
 
@@ -359,7 +358,7 @@ def is_limit(error: str) -> bool:
     return _LIMIT.search(error) is not None
 
 
-_ACCUMULATED = re.compile(r"\baccumulated_(?:recompile|cache_size)_limit (?:is|reached|cache size limit)")
+_ACCUMULATED = regex(r"\baccumulated_(?:recompile|cache_size)_limit (?:is|reached|cache size limit)")
 _FOR_LIMIT = (
     "Remove the cause of the recompilations, or raise the limit: "
     "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Optional, Pattern, Sequence
 
+from depyf.base.late_regex import regex
 from depyf.torch_trace.file_names import is_dumped_code
 from depyf.torch_trace.tracebacks import Frame
 
-_DDP = re.compile(r"(?:^|[/\\])torch[/\\]nn[/\\]parallel[/\\]distributed\.py\Z")
-_FSDP1 = re.compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]\w+\.py\Z")
-_FULLY_SHARD = re.compile(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
-_OPTIMIZER = re.compile(r"(?:^|[/\\])torch[/\\]optim[/\\]optimizer\.py\Z")
-_BETWEEN = re.compile(r"(?:^|[/\\])(?:contextlib\.py|torch[/\\]_dynamo[/\\].*\.py)\Z")
+_DDP = regex(r"(?:^|[/\\])torch[/\\]nn[/\\]parallel[/\\]distributed\.py\Z")
+_FSDP1 = regex(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]\w+\.py\Z")
+_FULLY_SHARD = regex(r"(?:^|[/\\])torch[/\\]distributed[/\\]fsdp[/\\]_fully_shard[/\\]\w+\.py\Z")
+_OPTIMIZER = regex(r"(?:^|[/\\])torch[/\\]optim[/\\]optimizer\.py\Z")
+_BETWEEN = regex(r"(?:^|[/\\])(?:contextlib\.py|torch[/\\]_dynamo[/\\].*\.py)\Z")
 """Both enter context managers of their own, and what Dynamo generates calls them."""
 
 _FOR_DDP = (

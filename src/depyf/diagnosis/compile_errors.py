@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from typing import Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.messages import cut, listed
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.users_statements import ReadText, handler_around, no_text
 from depyf.torch_trace.tracebacks import Frame
 
-_FAKE_CALL = re.compile(
+_FAKE_CALL = regex(
     r"(?:Dynamo failed to run FX node with fake tensors:|Failed running) call_(?:function|method|module) "
     r"(?P<operation><[^>]{0,500}(?:<locals>[^>]{0,500})?>|[^\s(]{1,500})"
     r"\(\*\((?P<arguments>.{0,20000}?)\), \*\*\{.{0,20000}?\}\)(?:: got |:\n)"
@@ -24,12 +25,12 @@ _FAKE_CALL = re.compile(
 )
 """Dynamo calls each operation with fake tensors, which have sizes and types and no data. The lengths are limited, as
 the text may be of anybody's log."""
-_SIZE = re.compile(r"\bsize=(\([^()]*\))")
-NAME_IN_REPR = re.compile(r"<(?:[a-z-]+ )+?(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
+_SIZE = regex(r"\bsize=(\([^()]*\))")
+NAME_IN_REPR = regex(r"<(?:[a-z-]+ )+?(?!0x)([\w.<>]+?)(?: at 0x| of |>(?![.\w]))")
 """The name of a function or method in its representation."""
-_REPR = re.compile(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
-_BACKEND = re.compile(r"backend='([^']+)' raised:")
-_INDUCTOR = re.compile(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
+_REPR = regex(r"\A(\w+)\((['\"])(.*)\2,?\)\Z", re.DOTALL)
+_BACKEND = regex(r"backend='([^']+)' raised:")
+_INDUCTOR = regex(r"\bInductorError\b|\bLoweringException\b|backend='(?:inductor|compile_fx)' raised:")
 _FOR_OPERATION = (
     "This call of `{name}` failed for tensors without data, and may fail without torch.compile, too: correct what it "
     "is called with. If it works without, the operator's fake implementation is wrong (torch.library.register_fake)."
@@ -39,11 +40,11 @@ _FOR_INDUCTOR = (
     "the program's own is to blame, report it to PyTorch (depyf bug-report makes an archive for that)."
 )
 _FOR_BACKEND = 'The backend `{name}` raised it: backend="eager" compiles the same graphs without it.'
-_OF_PYTHON = re.compile(
+_OF_PYTHON = regex(
     r"\A(?:ArithmeticError|AssertionError|AttributeError|IndexError|KeyError|NameError|OverflowError|TypeError|"
     r"UnboundLocalError|ValueError|ZeroDivisionError): "
 )
-_KIND = re.compile(r"\A(\w+Error): ")
+_KIND = regex(r"\A(\w+Error): ")
 _FOR_EXCEPTION = (
     "It was raised while Dynamo traced this line, with tensors without data. The program may raise it without "
     "torch.compile, too: call the function without torch.compile to see."

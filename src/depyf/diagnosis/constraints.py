@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from typing import Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.guard_sources import as_written
 
-_CONSTANT = re.compile(
+_CONSTANT = regex(
     r"(?:You marked (?P<marked>\S{1,400}) as dynamic but your code specialized it to be a constant"
     r"|Not all values of \w{1,80}\((?P<relaxed>.{1,400}?)\) are valid because .{1,400}? was inferred to be a constant) "
     r"\((?P<value>.{1,80}?)\)"
 )
-_RANGE = re.compile(
+_RANGE = regex(
     r"Not all values of (?:\w{1,80}\((?P<relaxed>.{1,400}?)\)"
     r"|(?P<marked>\S{1,400}) = \S{1,400} in the specified range (?P<range>.{1,400}?)) "
     r"satisfy the generated guard (?P<guard>.{1,1000}?)\.?$",
     re.MULTILINE,
 )
-_ALL = re.compile(r"Constraints violated \((.{1,2000}?)\)!")
-_FRAME = re.compile(r'^ *File "(?P<file>.+)", line (?P<line>\d{1,9}), in .*\n *(?P<code>.*)', re.MULTILINE)
+_ALL = regex(r"Constraints violated \((.{1,2000}?)\)!")
+_FRAME = regex(r'^ *File "(?P<file>.+)", line (?P<line>\d{1,9}), in .*\n *(?P<code>.*)', re.MULTILINE)
 _NEXT = "\n  - "
 """Begins what is said of the next dimension."""
-_SIZE = re.compile(r"(.+)\.size\(\)\[(\d+)\]")
+_SIZE = regex(r"(.+)\.size\(\)\[(\d+)\]")
 
 
 @dataclass(frozen=True)

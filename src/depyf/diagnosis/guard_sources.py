@@ -8,29 +8,30 @@ import re
 from typing import Match, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.decompiler.syntax import parse, unparse, walk
 
-_LOCAL = re.compile(r"\b[LG]\['([^'\\]+)'\]")
-_BUILTIN = re.compile(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
+_LOCAL = regex(r"\b[LG]\['([^'\\]+)'\]")
+_BUILTIN = regex(r"\bG\['__builtins_dict__(?:_\d+)?'\]\['(\w+)'\]")
 _IMPORTED = "__import_"
 """What Dynamo's names of modules that it imports begin with: ``__import_torch_dot_nn`` is ``torch.nn``."""
 _OF_MODULE = "(?:_modules|_parameters|_buffers)"
-_MEMBER = re.compile(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+)'\]")
+_MEMBER = regex(rf"\.(?:{_OF_MODULE}|__dict__\['{_OF_MODULE}'\])\['([^'\\]+)'\]")
 """A member of a module. Where the program iterates over a ``ModuleList``, Dynamo finds the list in ``__dict__``."""
-_GETATTR = re.compile(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
-_INDEX = re.compile(r"\[(\d+)\]")
-_IDENTIFIER = re.compile(r"[^\W\d]\w*\Z")
-_FROM_NUMPY = re.compile(r"___from_numpy\(([^()]*)\)")
-_CELL = re.compile(r"\.__closure__\[(\d+)\]\.cell_contents")
-_ON_STACK = re.compile(r"\b___stack(\d+)\b(?=([.\[(]?))")
-_ONE_LOCAL = re.compile(r"L\['([^'\\]*)'\]\Z")
-_KEY = re.compile(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
-_CLASS = re.compile(r"<(?:class|enum) '([^']*)'>")
+_GETATTR = regex(r"\bgetattr\(([^()]+), '([^'\\]+)'\)")
+_INDEX = regex(r"\[(\d+)\]")
+_IDENTIFIER = regex(r"[^\W\d]\w*\Z")
+_FROM_NUMPY = regex(r"___from_numpy\(([^()]*)\)")
+_CELL = regex(r"\.__closure__\[(\d+)\]\.cell_contents")
+_ON_STACK = regex(r"\b___stack(\d+)\b(?=([.\[(]?))")
+_ONE_LOCAL = regex(r"L\['([^'\\]*)'\]\Z")
+_KEY = regex(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
+_CLASS = regex(r"<(?:class|enum) '([^']*)'>")
 _SHORTER = (
-    (re.compile(r"G\['__builtins_dict___\d+'\]"), "builtins"),
-    (re.compile(r"\b[LG]\['(\w+)'\]"), r"\1"),
-    (re.compile(r"__import__\('([\w.]+)'\)"), r"\1"),
-    (re.compile(r"\['(\w+)'\]"), r".\1"),
+    (regex(r"G\['__builtins_dict___\d+'\]"), "builtins"),
+    (regex(r"\b[LG]\['(\w+)'\]"), r"\1"),
+    (regex(r"__import__\('([\w.]+)'\)"), r"\1"),
+    (regex(r"\['(\w+)'\]"), r".\1"),
 )
 
 
@@ -49,7 +50,7 @@ def as_written(source: str) -> str:
     return text
 
 
-_DIMENSION = re.compile(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
+_DIMENSION = regex(r"(.+)\.(size|stride)\(\)\[(\d+)\]\Z")
 
 
 def in_words(source: str) -> str:
@@ -71,7 +72,7 @@ def is_of_optimizers_state(subject: str) -> bool:
     return _OPTIMIZERS_STATE.search(subject) is not None
 
 
-_OPTIMIZERS_STATE = re.compile(r"\.state(?:\[list\(dict\.keys\(|\Z)")
+_OPTIMIZERS_STATE = regex(r"\.state(?:\[list\(dict\.keys\(|\Z)")
 
 
 def is_on_stack(subject: str) -> bool:
@@ -161,7 +162,7 @@ def _reads_values(tree: ast.AST) -> bool:
     return any(isinstance(each, ast.Name) and each.id in ("L", "G") for each in walk(tree))
 
 
-_READS = re.compile(r"\b[LG]\[")
+_READS = regex(r"\b[LG]\[")
 
 
 def reads_values(source: str) -> bool:
@@ -176,7 +177,7 @@ def key_read(subject: str, source: str) -> Optional[str]:
     return match and match.group(1)
 
 
-_HELPER = re.compile(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
+_HELPER = regex(r"___(\w+?)_(len|getitem)\((.*?)(?:, (\d+))?\)\Z|___normalize_(\w+)_iter\((.*)\)\Z")
 
 
 def helper_as_written(name: str) -> str:
@@ -193,8 +194,8 @@ def helper_as_written(name: str) -> str:
     )
 
 
-_TEST = re.compile(r"\A\s*(?:if|elif|while|assert)\b(?P<statement>.*?)(?::|\Z)|\bif\b(?P<expression>.+?)\belse\b")
-_LAST_NAME = re.compile(r"\w+\Z")
+_TEST = regex(r"\A\s*(?:if|elif|while|assert)\b(?P<statement>.*?)(?::|\Z)|\bif\b(?P<expression>.+?)\belse\b")
+_LAST_NAME = regex(r"\w+\Z")
 
 
 def is_tested(subject: str, user_code: str) -> bool:

@@ -10,6 +10,7 @@ import json
 import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.guard import Guard, GuardKind, StateChange, TensorProperties
 from depyf.diagnosis.guard_expressions import read_expression
@@ -18,7 +19,7 @@ from depyf.diagnosis.plain_guards import read_plain
 from depyf.torch_trace.guard_comments import hint_in, split_comment, users_line
 from depyf.torch_trace.recompiles import DIFFERENCES, TOGETHER, FailedGuardText
 
-_CHECK_TENSOR = re.compile(
+_CHECK_TENSOR = regex(
     r"\Acheck_tensor\((?P<source>.*), (?P<class_name>[\w.<>]+), DispatchKeySet\((?P<dispatch_keys>[^()]*)\), "
     r"(?P<dtype>torch\.\w+), device=(?P<device>\w+), requires_grad=(?P<requires_grad>\w+), "
     r"size=(?P<size>\[.*?\]|None), stride=(?P<stride>\[.*?\]|None)\)\Z",
@@ -194,9 +195,9 @@ _RULES: List[Rule] = [
     # Rules for guards that a model has hundreds of come first.
     # Marks: hasattr(L['x'], '_dynamo_dynamic_indices') == False, or which dimensions may be marked:
     # ((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], ...) else True)
-    (re.compile(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _no_marks),
+    (regex(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _no_marks),
     (
-        re.compile(
+        regex(
             r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
             r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
             re.S,
@@ -204,40 +205,40 @@ _RULES: List[Rule] = [
         _marks_within,
     ),
     # ___check_type_id(L['x'], 94000000001), type=<class 'a.B'>; PyTorch 2.9 and older end at the id
-    (re.compile(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (re.compile(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    (regex(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    (regex(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
     # Messages about the first property of a tensor that differs: tensor 'L['x']' dtype mismatch. expected Float, ...
     (
-        re.compile(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
+        regex(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.SIZE),
     ),
     (
-        re.compile(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
+        regex(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.STRIDE),
     ),
     (
-        re.compile(r"\Atensor '(.*)' rank mismatch\. expected (\d+), actual (\d+)"),
+        regex(r"\Atensor '(.*)' rank mismatch\. expected (\d+), actual (\d+)"),
         lambda match: Guard(GuardKind.RANK, match[1], match[2], match[3]),
     ),
-    (re.compile(r"\Atensor '(.*)' dtype mismatch\. expected (.*?), actual (\w+)"), _dtype),
-    (re.compile(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    (regex(r"\Atensor '(.*)' dtype mismatch\. expected (.*?), actual (\w+)"), _dtype),
+    (regex(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
     (
-        re.compile(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
+        regex(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
     ),
     (
         # Before PyTorch 2.15 it did not say of which class the tensor was.
-        re.compile(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
+        regex(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
         lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], match[2] and class_name(match[2]), class_name(match[3])),
     ),
     (_CHECK_TENSOR, _tensor),
     (
-        re.compile(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
+        regex(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2]),
     ),
-    (re.compile(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
+    (regex(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
     (
-        re.compile(
+        regex(
             r"\Acheck_(?P<what>overlapping|no_aliasing)\("
             r"(?:overlapping=\[(?P<together>.*)\], non_overlapping=\[(?P<apart>.*)\])?",
             re.S,
@@ -246,36 +247,36 @@ _RULES: List[Rule] = [
             GuardKind.ALIASING, detail=match["what"], operands=(match["together"] or "", match["apart"] or "")
         ),
     ),
-    (re.compile(r"\AGLOBAL_STATE changed: (.*)"), _state_changes),
+    (regex(r"\AGLOBAL_STATE changed: (.*)"), _state_changes),
     (
-        re.compile(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
+        regex(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
         lambda match: Guard(GuardKind.GLOBAL_STATE, expected=match[1]),
     ),
-    (re.compile(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
-    (re.compile(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    (regex(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
+    (regex(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
     # Messages of accessors, which could not read a value, and of relations that raised
     (
-        re.compile(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
+        regex(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
         lambda match: Guard(GuardKind.CLASS, match[1], "function"),
     ),
-    (re.compile(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
-    (re.compile(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
+    (regex(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
+    (regex(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
     # Messages of dict managers
     (
-        re.compile(r"\Alen\((.*)\) != (\d{1,18})\Z"),
+        regex(r"\Alen\((.*)\) != (\d{1,18})\Z"),
         lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2]),
     ),
-    (re.compile(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
-    (re.compile(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
-    (re.compile(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
-    (re.compile(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
-    (re.compile(r"\A_{2,3}(?:check_metadata|dtensor_spec|check_opaque_guard_fn)_(\d{1,20})(?:_c\S*)?\Z"), _metadata),
-    (re.compile(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
-    (re.compile(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
+    (regex(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
+    (regex(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    (regex(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
+    (regex(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
+    (regex(r"\A_{2,3}(?:check_metadata|dtensor_spec|check_opaque_guard_fn)_(\d{1,20})(?:_c\S*)?\Z"), _metadata),
+    (regex(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
+    (regex(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
 ]
 
-_ATTRIBUTE = re.compile(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
-_LOCAL_INDEX = re.compile(r"framelocals_idx=(\d{1,9})")
+_ATTRIBUTE = regex(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
+_LOCAL_INDEX = regex(r"framelocals_idx=(\d{1,9})")
 
 
 def attribute_of(accessor: str) -> Optional[str]:
@@ -290,8 +291,8 @@ def local_index_of(accessor: str) -> Optional[int]:
     return None if match is None else int(match.group(1))
 
 
-_NUMBER_IN_NAME = re.compile(r"_\d{9,}")
-_NUMBER_THAT_CHANGES = re.compile(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
+_NUMBER_IN_NAME = regex(r"_\d{9,}")
+_NUMBER_THAT_CHANGES = regex(r"\b(?!922337203685477580[78]\b)\d{9,}")  # an id or address; and not a limit of int64
 
 
 def has_id_in_name(text: str) -> bool:
@@ -309,7 +310,7 @@ def without_ids(code: str) -> str:
     return _NUMBER_THAT_CHANGES.sub("...", code)
 
 
-_AUTOCAST = re.compile(r"autocast\((\w+)\)_(enabled|dtype)\Z")
+_AUTOCAST = regex(r"autocast\((\w+)\)_(enabled|dtype)\Z")
 
 
 def _autocast_setting(key: str) -> Optional[Tuple[str, str]]:

@@ -9,6 +9,7 @@ import keyword
 import re
 from typing import FrozenSet, Optional
 
+from depyf.base.late_regex import regex
 from depyf.diagnosis.guard import Guard, GuardKind
 
 _STRING = r"'[\w .:/-]*'"
@@ -20,12 +21,12 @@ _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
 
 _NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
 
-_COMPARISON = re.compile(
+_COMPARISON = regex(
     rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)",
     re.ASCII,  # the parser takes other digits for no digits, and makes one name of several
 )
-_LENGTH = re.compile(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
-_CALL = re.compile(
+_LENGTH = regex(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
+_CALL = regex(
     rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
     rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))",
     re.ASCII,
@@ -69,15 +70,15 @@ _SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
 _STRINGS = r"'[\w .,:/-]*'"
 _CONSTANT = rf"True|False|None|{_NUMBER}|\({_INTEGER},\)"
 _ARGUMENT = rf"(?:{_NO_KEYWORD}[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|{_CONSTANT})"
-_PLAIN = re.compile(
+_PLAIN = regex(
     rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
     rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?",
     re.ASCII,
 )
-_POSITIONAL_AFTER_KEYWORD = re.compile(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
-_SAME_KEYWORD_TWICE = re.compile(r"[(,] ?([a-z_]+=).*, \1")
-_TORCH = re.compile(r"\btorch(?=\.)")
-_VALUES = re.compile(r"(?:^|[( =])(L|G|___ids|___names)\['")
+_POSITIONAL_AFTER_KEYWORD = regex(rf"[(,] ?[a-z_]+={_ARGUMENT}, (?![a-z_]+=)", re.ASCII)
+_SAME_KEYWORD_TWICE = regex(r"[(,] ?([a-z_]+=).*, \1")
+_TORCH = regex(r"\btorch(?=\.)")
+_VALUES = regex(r"(?:^|[( =])(L|G|___ids|___names)\['")
 """The names that values begin with, where one is an argument of a call, or compared."""
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 import inspect
 import os
-import re
 from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.own_bugs import are_let_through
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.decompiler import EditedComparison, Finding, compare_edited, is_compiler_made
@@ -86,7 +86,7 @@ def open_both(edited: str, original: str, python: Optional[str] = None) -> Tuple
     return mine, theirs
 
 
-_OPTIMIZED = re.compile(r"\.opt-([12])\.pyc$")
+_OPTIMIZED = regex(r"\.opt-([12])\.pyc$")
 """The end of the name of a ``.pyc`` file that Python writes under ``-O`` or ``-OO``."""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 import os
-import re
 import time
 import traceback
 from typing import Callable, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.own_package import FOLDER, is_own
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler import (
@@ -148,7 +148,7 @@ def _place(error: BaseException) -> str:
     return f"{path}:{ours[-1].lineno} {ours[-1].name}"
 
 
-_VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
+_VARYING = regex(r"0x[0-9a-fA-F]+|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`")
 
 
 def reason_group(result: Result) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from depyf.base.late_regex import regex
 
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+_ADDRESS = regex(r"\bat 0x[0-9a-fA-F]{6,}")
 
 
 def without_addresses(text: str) -> str:

@@ -7,6 +7,7 @@ import re
 from dataclasses import field
 from typing import Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
@@ -22,26 +23,26 @@ class Unresumed(enum.Enum):
     FRAME = "anywhere in the function"
 
 
-_PLACE = re.compile(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
-_REASON = re.compile(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
-_USER_STACK = re.compile(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-_ANOTHER = re.compile(r"^\*\*\* While handling this graph break", re.MULTILINE)
+_PLACE = regex(r"^Graph break in user code at (.*):(\d{1,9})$", re.MULTILINE)
+_REASON = regex(r"^Graph Break Reason: (.*?)(?=^User code traceback:|\Z)", re.MULTILINE | re.DOTALL)
+_USER_STACK = regex(r"^User code traceback:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
+_ANOTHER = regex(r"^\*\*\* While handling this graph break", re.MULTILINE)
 _UNRESUMED = (
-    (Unresumed.LOOP, re.compile(r"^graph break in loop$", re.MULTILINE)),
-    (Unresumed.CONTEXT, re.compile(r"^Graph break under GenericContextWrappingVariable$", re.MULTILINE)),
-    (Unresumed.REST, re.compile(r"\AEncountered graph break that we cannot resume from\b")),
-    (Unresumed.FRAME, re.compile(r"\AFailed to handle graph break gracefully\b")),
+    (Unresumed.LOOP, regex(r"^graph break in loop$", re.MULTILINE)),
+    (Unresumed.CONTEXT, regex(r"^Graph break under GenericContextWrappingVariable$", re.MULTILINE)),
+    (Unresumed.REST, regex(r"\AEncountered graph break that we cannot resume from\b")),
+    (Unresumed.FRAME, regex(r"\AFailed to handle graph break gracefully\b")),
 )
 """What torch says it could not do about a break, the most specific first."""
-_EXPLANATION = re.compile(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
-_HINT = re.compile(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
-_RAISED = re.compile(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
-_TYPE = re.compile(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
-_URL = re.compile(r"please visit: (\S+)")
+_EXPLANATION = regex(r"^ *Explanation: (.*?)(?=^ *Hint:|^ *Developer debug context:|\Z)", re.MULTILINE | re.DOTALL)
+_HINT = regex(r"^ *Hint: (.*?)(?=^ *Hint:|^ *Developer debug context:|^\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_RAISED = regex(r"^ *Developer debug context: (raised exception .+)$", re.MULTILINE)
+_TYPE = regex(r"\A\s*(?:[A-Za-z_]\w*\.)*[A-Z]\w*: (?=\S)")
+_URL = regex(r"please visit: (\S+)")
 _OLD_TITLES = (
-    (re.compile(r"generic_jump TensorVariable\("), "Data-dependent branching"),
-    (re.compile(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
-    (re.compile(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
+    (regex(r"generic_jump TensorVariable\("), "Data-dependent branching"),
+    (regex(r"call torch\._dynamo\.disable\(\) wrapped"), "Skip calling `torch.compiler.disable()`d function"),
+    (regex(r"'?skip function graph_break in file"), "Call to `torch._dynamo.graph_break()`"),
 )
 """Reasons of PyTorch up to 2.5, in the terms of its own source, with the titles of later versions."""
 

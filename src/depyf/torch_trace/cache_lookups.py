@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.addresses import without_addresses
 from depyf.torch_trace.events import Event
@@ -20,7 +21,7 @@ FORCED_MISS = "depyf_forced_miss"
 
 _LOOKUP, _BEFORE = "depyf_lookup", "depyf_parts_before"
 
-_PART = re.compile(r"\[(\w+)\] ([^:]*): (.*)", re.DOTALL)
+_PART = regex(r"\[(\w+)\] ([^:]*): (.*)", re.DOTALL)
 _OF_SETTINGS = ("inductor_config", "functorch_config")
 _LONGEST = 80
 _HASH = 10

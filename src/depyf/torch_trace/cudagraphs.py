@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import METRICS, Event
 from depyf.torch_trace.user_code import innermost_line
@@ -16,10 +17,10 @@ SKIPPED = "cudagraph_skip"
 RERECORDED = "cudagraph_rerecord"
 """The name of depyf's event for a recording of what was recorded before; ``meta`` has the function and the reason."""
 
-_SKIPS = re.compile(r"\b(?:skipping|disabling) cudagraphs? ", re.IGNORECASE)
-_PREFIX = re.compile(r"^(?:(?:skipping|disabling) cudagraphs?(?: for backward)? due to\s*)+", re.IGNORECASE)
-_FOUND = re.compile(r"\s*Found from\s*:\s*")
-_FRAME = re.compile(r'File "([^"]+)", line (\d{1,9})')
+_SKIPS = regex(r"\b(?:skipping|disabling) cudagraphs? ", re.IGNORECASE)
+_PREFIX = regex(r"^(?:(?:skipping|disabling) cudagraphs?(?: for backward)? due to\s*)+", re.IGNORECASE)
+_FOUND = regex(r"\s*Found from\s*:\s*")
+_FRAME = regex(r'File "([^"]+)", line (\d{1,9})')
 
 
 @dataclass(frozen=True)

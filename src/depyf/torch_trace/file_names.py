@@ -11,6 +11,7 @@ import re
 from typing import Dict, List, Literal, Mapping, NamedTuple, Optional, get_args
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.late_regex import regex
 
 INDEX = "index"
 """The page and the Markdown index, without their suffixes."""
@@ -50,11 +51,11 @@ _PATTERNS: Dict[FileKind, str] = {
 }
 """By the kind of artifact; the first match is used."""
 
-_KINDS = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
-_OF_A_GRAPH = re.compile(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
-_DUMPED = re.compile(rf"{_TRANSFORMED}\d+_for_.*\.py|{_COMPILED}\d+\..*\.py|{_FULL_CODE}.*\.py")
-_PROCESS_FOLDER = re.compile(r"rank(\d{1,9})|(?:rank(\d{1,9})_)?pid\d{1,10}")
-_NO_GRAPH = re.compile(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
+_KINDS = {kind: regex(pattern) for kind, pattern in _PATTERNS.items()}
+_OF_A_GRAPH = regex(rf"({_COMPILED}-?\d+)\.(.+)\.(\d+)\.py")
+_DUMPED = regex(rf"{_TRANSFORMED}\d+_for_.*\.py|{_COMPILED}\d+\..*\.py|{_FULL_CODE}.*\.py")
+_PROCESS_FOLDER = regex(r"rank(\d{1,9})|(?:rank(\d{1,9})_)?pid\d{1,10}")
+_NO_GRAPH = regex(rf"(?:{re.escape(_KERNEL)}|{re.escape(_WRAPPER)}).*")
 
 
 class FileName(NamedTuple):

@@ -6,12 +6,13 @@ import functools
 import re
 from typing import Optional, Pattern, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.torch_trace.tracebacks import Frame
 
-_CODE = re.compile(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
+_CODE = regex(r"""(?:[^'"#]+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*""", re.S)
 """The text up to the first ``#`` outside of strings, or to a quote that does not open a string."""
-_WITH_CODE = re.compile(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
-_WITHOUT_CODE = re.compile(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
+_WITH_CODE = regex(r"#\s*([^#]*?)\s*#\s*(\S[^#]*?):(\d{1,9}) in (\S+)?")
+_WITHOUT_CODE = regex(r"#\s*([^\s#]+|[^#]*?\.py):(\d{1,9}) in (\S+)")
 
 
 @functools.lru_cache(maxsize=4096)  # PyTorch's trace, the live guards and the model of the run have the same texts
@@ -30,7 +31,7 @@ def end_of_code(text: str) -> int:
     return len(text) if end < 0 else end
 
 
-_HINT = re.compile(r"\((?:HINT: |to avoid this specialization, )(.*)\)\s*\Z", re.S)
+_HINT = regex(r"\((?:HINT: |to avoid this specialization, )(.*)\)\s*\Z", re.S)
 
 
 def hint_in(text: str) -> str:

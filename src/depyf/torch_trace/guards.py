@@ -5,19 +5,19 @@
 from __future__ import annotations
 
 import functools
-import re
 from typing import Iterator, List, Optional, Sequence, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, split_comment
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.tracebacks import Frame
 
-_NODE = re.compile(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
-_SOURCE = re.compile(r"source=(.*?), accessed_by=")
-_VALUE = re.compile(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
+_NODE = regex(r"^(?:\| )*\+- (?:__SHAPE_GUARD__|__[A-Z_]+__|(\w+)): ?(.*)$")
+_SOURCE = regex(r"source=(.*?), accessed_by=")
+_VALUE = regex(r"\b[LG]\['[^']*'\](?:\.\w+(?:\(\))?|\[[^\]]*\])*")
 
 _STATE = frozenset({"GLOBAL_STATE", "TORCH_FUNCTION_MODE_STACK", "DEFAULT_DEVICE"})
 

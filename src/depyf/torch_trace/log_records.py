@@ -10,17 +10,18 @@ import zlib
 from typing import BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.regular_files import open_regular
 from depyf.base.stored_text import unindented
 
-RECORD = re.compile(
+RECORD = regex(
     r"^(?P<mark>[^\t{]*?)[VDIWEC](?P<date>\d{4} \d\d:\d\d:\d\d)\.(?P<micros>\d{6,}) (?P<process>\d+) "
     r"[^\]\n]*:\d+\] (?P<json>\{.*)$"
 )
 
 _TAB = 9
-_END_OF_LINES = re.compile(rb"\n(?!\t)")
+_END_OF_LINES = regex(rb"\n(?!\t)")
 """The end of lines that begin with a tab."""
 
 _BLOCK = 1 << 18

@@ -10,6 +10,7 @@ import ast
 import re
 from typing import Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.syntax import parse
 
@@ -30,23 +31,23 @@ class Forward:
     types: Mapping[str, str]
 
 
-_UNBOXED_INPUT = re.compile(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
+_UNBOXED_INPUT = regex(r"^([ ]+)(\w+) = next\(", re.MULTILINE)
 
-_BOXED_HEAD = re.compile(r"^def forward\(self, (\w+)\):\n(?:    \w+ = [^\n]*\n)*    \1\.clear\(\)\n", re.MULTILINE)
-_BOXED_RESULT = re.compile(r"^    return [^\n]*$", re.MULTILINE)
-_GRAPH = re.compile(
+_BOXED_HEAD = regex(r"^def forward\(self, (\w+)\):\n(?:    \w+ = [^\n]*\n)*    \1\.clear\(\)\n", re.MULTILINE)
+_BOXED_RESULT = regex(r"^    return [^\n]*$", re.MULTILINE)
+_GRAPH = regex(
     r"""^(?P<margin>[ ]*)def[ ]forward\((?:self[^\n]*|\n(?:(?P=margin)[ ][^\n]*\n)*(?P=margin))\):\n
     (?P<body>(?:(?P=margin)[ ]{4}(?!return\b)[^\n]*\n|\n)*)
     (?P=margin)[ ]{4}return[ ](?:\(\n(?:(?P=margin)[ ]{5}[^\n]*\n)*(?P=margin)[ ]{4}\)$|[^\n]*$)""",
     re.MULTILINE | re.VERBOSE,
 )
 
-_CLASS = re.compile(r"( *)class \w+\([\w.]+\):\Z")
-_FORWARD = re.compile(r"( *)def forward\(self(?:, ([^\\]*))?\):\Z")
-_INPUT = re.compile(r"([^\W\d]\w*)(?:: \"([^\"]*)\")?(?:, |\Z)")
-_ASSIGNMENT = re.compile(r"([^\W\d]\w*)(?: ?: ?(?:\"[^\"]*\"|[\w.]+))? = (?!=)")
-_ELEMENT = re.compile(r" +([^\"'#\\]*(?:: \"[^\"\\]*\")?),(?:  # .*)?\Z")
-_RELEASE = re.compile(r"(?:[^\W\d]\w* = )+None\Z")
+_CLASS = regex(r"( *)class \w+\([\w.]+\):\Z")
+_FORWARD = regex(r"( *)def forward\(self(?:, ([^\\]*))?\):\Z")
+_INPUT = regex(r"([^\W\d]\w*)(?:: \"([^\"]*)\")?(?:, |\Z)")
+_ASSIGNMENT = regex(r"([^\W\d]\w*)(?: ?: ?(?:\"[^\"]*\"|[\w.]+))? = (?!=)")
+_ELEMENT = regex(r" +([^\"'#\\]*(?:: \"[^\"\\]*\")?),(?:  # .*)?\Z")
+_RELEASE = regex(r"(?:[^\W\d]\w* = )+None\Z")
 
 
 def forwards(text: str) -> List[Forward]:

@@ -6,10 +6,10 @@ as well.
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.json_text import parsed
@@ -34,7 +34,7 @@ _NO_MODULES: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
 
 _NO_INPUTS: Mapping[str, str] = {}
 
-_NODE = re.compile(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
+_NODE = regex(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from dataclasses import field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.torch_trace.events import Event
 from depyf.torch_trace.guard_comments import frame_of, hint_in, split_comment, users_line
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.tracebacks import Frame, frames_of
 
-_ENTRY = re.compile(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
-_USER_STACK = re.compile(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
+_ENTRY = regex(r"^(\[?!?\d*\]?/?\d+/\d+(?:_\d+)?):\s+(.*)\Z", re.DOTALL)
+_USER_STACK = regex(r"\nUser stack trace:\n(.*)\Z", re.DOTALL)
 
 
 REMOVED = "removed by depyf, which had it made to observe the graph"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Optional, Tuple
 
-_RESUME = re.compile(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
+from depyf.base.late_regex import regex
+
+_RESUME = regex(r"^(?:torch_dynamo_)?resume_in_(.+?)(?:_at_(\d{1,9}))?$")
 
 
 def resumed(name: str) -> Optional[Tuple[str, Optional[int]]]:

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Mapping, Optional, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.stored_text import Text
 
@@ -217,18 +218,18 @@ _PLACES = {stage: number for number, stage in enumerate(Stage)}
 
 _BY_TRACE_NAME = {name: stage for stage in Stage for name in stage.facts.records}
 
-_CLASS_LINE = re.compile(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
+_CLASS_LINE = regex(r"^(\s*)class\s+(.*?)\(torch\.nn\.Module\):", re.MULTILINE)
 
-_A_GRAPH = re.compile(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
+_A_GRAPH = regex(r"(?:\s*#.*\n)*\s*(?:class [^\n]*\(torch\.nn\.Module\):|graph\(\):\n)")
 
-_COMMENTS = re.compile(r"(?:\s*#.*\n)*\s*")
+_COMMENTS = regex(r"(?:\s*#.*\n)*\s*")
 
 _FIRST_LINES = 1 << 12
 """In bytes."""
 
-_IMPORT_LINE = re.compile(r"^(?:import|from) .*$", re.MULTILINE)
+_IMPORT_LINE = regex(r"^(?:import|from) .*$", re.MULTILINE)
 
-_BOXED_INPUT = re.compile(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
+_BOXED_INPUT = regex(r"^[ ]+\w+(?:: \"[^\"]*\")? = next\(", re.MULTILINE)
 
 _IMPORTS = {
     "torch": "import torch",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.torch_trace.user_code import is_library
 
 Frame = Tuple[str, int, str]
 """File, line and name of the function."""
 
-_FRAME = re.compile(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
-_FRAME_WITH_CODE = re.compile(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
-_USER_STACK = re.compile(r"^(?:from user code|.*\bFound from ?|Original traceback):[ \t]*\n", re.MULTILINE)
-_EMPTY_LINE = re.compile(r"^\s*$", re.MULTILINE)
+_FRAME = regex(r'^[ \t]*File "(.+?)", line (\d{1,9})(?:, in (.+))?$', re.MULTILINE)
+_FRAME_WITH_CODE = regex(_FRAME.pattern + r"\n[ \t]+(?!File )(\S.*)$", re.MULTILINE)
+_USER_STACK = regex(r"^(?:from user code|.*\bFound from ?|Original traceback):[ \t]*\n", re.MULTILINE)
+_EMPTY_LINE = regex(r"^\s*$", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):"
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_INSTALLED = regex(r"[/\\](?:site|dist)-packages[/\\]")
 
 
 def frames_of(traceback: str) -> List[Frame]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.code import Code, PortableCode, version_of
 
 LineRange = Tuple[int, int, Optional[int]]
@@ -49,7 +49,7 @@ Position = Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]
 """Line, last line, column, last column."""
 
 _VARINT = rb"[\x40-\x7f]{0,5}[\x00-\x3f]"
-_WELL_FORMED = re.compile(
+_WELL_FORMED = regex(
     rb"(?:[\x80-\xcf][\x00-\x7f]|[\xd0-\xe7][\x00-\x7f]{2}|[\xe8-\xef]V|[\xf0-\xf7]V{4}|[\xf8-\xff])*".replace(
         b"V", b"(?:" + _VARINT + b")"
     )

@@ -19,6 +19,7 @@ import threading
 from typing import IO, Dict, Iterator, Optional, Tuple, Union
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.code import PortableCode
 from depyf.decompiler.bytecode.marshal_reader import read_marshal
 from depyf.decompiler.bytecode.opcode_table import Version, table_for
@@ -223,7 +224,7 @@ def _as_data(value: object) -> object:
 
 _running: Dict[str, Interpreter] = {}
 _LOCK = threading.Lock()
-_VERSION = re.compile(r"3\.(\d+)")
+_VERSION = regex(r"3\.(\d+)")
 
 
 def version_named(python: Optional[str]) -> Optional[Version]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from typing import Dict, List, Optional, Tuple, Union
 
 from depyf.base.archives import read_file
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.bytecode.code import PortableCode
 from depyf.decompiler.bytecode.marshal_reader import read_first
@@ -160,7 +160,7 @@ def _unknown(data: bytes, name: str, why: str, starts: List[int]) -> PycError:
     return UnknownVersionError(name, why, tuple(fitting))
 
 
-_TAG = re.compile(r"\.cpython-(\d)(\d+)[.-]")
+_TAG = regex(r"\.cpython-(\d)(\d+)[.-]")
 
 
 def _version_in(name: str) -> Optional[Version]:

@@ -12,6 +12,7 @@ import unicodedata
 from types import CodeType
 from typing import Dict, FrozenSet, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.lift.build import is_writable as is_writable
 from depyf.decompiler.source.futures import ANNOTATIONS, imported_flags
 from depyf.decompiler.source.rewriting import Rewriter, replaced
@@ -28,7 +29,7 @@ def _mangles_parameters_only() -> bool:
 
 _MANGLES_PARAMETERS_ONLY = _mangles_parameters_only()
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+_TEMPORARY = regex(r"__temp_\d+$")
 _Node = TypeVar("_Node", bound=ast.AST)
 _Named = TypeVar(
     "_Named",

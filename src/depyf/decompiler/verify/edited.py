@@ -11,6 +11,7 @@ import inspect
 import re
 from typing import AbstractSet, Dict, FrozenSet, List, Match, Optional, Sequence, Set, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.decompiler.bytecode.code import (
     Code,
@@ -135,7 +136,7 @@ def _local_names(codes: Sequence[Code]) -> List[str]:
     return list(dict.fromkeys(names))
 
 
-_ABOUT_CELLS = re.compile(
+_ABOUT_CELLS = regex(
     r"the (free variables|variables of functions around) differ"
     r"|deref '.*; the edited code does: |; the edited code does: \S+ deref '",
     re.DOTALL,
@@ -159,8 +160,8 @@ def _what_would_do(original: Code, edited: Code, names: Dict[str, str], assumed:
 
 # --- where the first difference is
 
-_WHERE = re.compile(r"\bat offset (-?\d+) \(candidate: (-?\d+)\)")
-_MADE_AT = re.compile(r"(?<=[\w']) at (\d+)>")
+_WHERE = regex(r"\bat offset (-?\d+) \(candidate: (-?\d+)\)")
+_MADE_AT = regex(r"(?<=[\w']) at (\d+)>")
 
 
 def _with_lines(comparison: Comparison, original: Code, edited: Code) -> EditedComparison:

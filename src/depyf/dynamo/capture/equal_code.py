@@ -13,12 +13,13 @@ from collections import OrderedDict
 from types import CodeType
 from typing import Hashable, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler import Decompilation, Hints, LineMap, Verdict, loaded_constants
 from depyf.dynamo.hooks import nested_code
 from depyf.dynamo.hooks.locks import Lock
 
-_NUMBERED = re.compile(r"__compiled_fn_\d+\Z")
+_NUMBERED = regex(r"__compiled_fn_\d+\Z")
 
 _MOST = 128
 """Keep at most this many decompilations."""

@@ -19,6 +19,7 @@ from types import CodeType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from depyf.base.asynchronous import suppressed_all
+from depyf.base.late_regex import regex
 from depyf.base.messages import describe
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.own_package import FOLDER
@@ -43,8 +44,8 @@ from depyf.torch_trace.user_code import innermost_line
 keep_builtins(globals())
 
 _NEVER_TO_BE_COMPILED = ("already Dynamo-generated code", "in the Dynamo skipfiles list")
-_ADDED_BY_TORCH = re.compile(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
-_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+_ADDED_BY_TORCH = regex(r"\n+(?:from user code:|Set TORCHDYNAMO_VERBOSE|Set TORCH_LOGS).*", re.DOTALL)
+_LIMIT = regex(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
 
 
 class Receiver(Protocol):

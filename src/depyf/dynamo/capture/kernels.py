@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Callable, Optional
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.capture.launches import note_module
 from depyf.dynamo.capture.records import KernelFile
@@ -28,13 +29,13 @@ keep_builtins(globals())
 
 Loader = Callable[..., object]
 
-_CALL = re.compile(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
+_CALL = regex(r"^(?:def call\(|call = |class Runner\b)", re.MULTILINE)
 """A mark of the wrapper of a whole graph. Single kernels stay where Inductor keeps its data about them."""
 
-_MEASURED = re.compile(r"^def benchmark_all_configs\(", re.MULTILINE)
+_MEASURED = regex(r"^def benchmark_all_configs\(", re.MULTILINE)
 """A mark of a single kernel that Inductor measures: its module has a ``call``, too, and makes no other kernels."""
 
-_CACHE_PATH_COMMENT = re.compile(r"^(\s*# kernel path:) .*$", re.MULTILINE)
+_CACHE_PATH_COMMENT = regex(r"^(\s*# kernel path:) .*$", re.MULTILINE)
 
 
 def watch_kernels(receivers: Receivers) -> Optional[Undo]:

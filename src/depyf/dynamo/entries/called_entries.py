@@ -6,9 +6,9 @@ its entries for the same callable apply.
 
 from __future__ import annotations
 
-import re
 from typing import Dict, List, Mapping
 
+from depyf.base.late_regex import regex
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.callables import is_inner_code
 from depyf.dynamo.guards.entry_guards import EntryGuards
@@ -18,7 +18,7 @@ from depyf.dynamo.hooks.nested_code import closure_of
 
 _CALLED = ("L['fn']", "L['fn'].__code__")
 """The source that the guards of ``inner`` check to identify the callable."""
-_CALLED_BY_FUNCTION = re.compile(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
+_CALLED_BY_FUNCTION = regex(r"___check_(?:obj|type)_id\(L\['fn'\](?:\.__code__)?, ")
 """The same before PyTorch 2.4, whose guards have no source but their text."""
 
 

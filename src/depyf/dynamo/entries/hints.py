@@ -8,6 +8,7 @@ from types import CodeType, ModuleType
 from typing import Dict, FrozenSet, Mapping, Optional, Tuple
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.late_regex import regex
 from depyf.decompiler import RESUME_PREFIX, Hints, installed_globals, loaded_globals
 from depyf.decompiler.syntax import parse
 
@@ -81,7 +82,7 @@ def count_outputs(graph_text: str) -> Optional[int]:
     return None
 
 
-_OUTERMOST_RETURN = re.compile(r"^        return (.+)$", re.MULTILINE)
+_OUTERMOST_RETURN = regex(r"^        return (.+)$", re.MULTILINE)
 
 
 def _length(value: Optional[ast.expr]) -> Optional[int]:

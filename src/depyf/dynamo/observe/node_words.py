@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Dict, List, Optional, Set, Tuple
 
 from depyf.answers.nonfinite import Line
+from depyf.base.late_regex import regex
 from depyf.base.own_package import is_own
 from depyf.base.source_lines import source_line
 from depyf.diagnosis.guard_sources import module_path
@@ -20,7 +20,7 @@ from depyf.torch_trace.user_code import innermost_frame, is_library
 if TYPE_CHECKING:
     import torch
 
-_COMPILED_MODULE = re.compile(r"\A(?:self|fn)(?:\.|\Z)")
+_COMPILED_MODULE = regex(r"\A(?:self|fn)(?:\.|\Z)")
 """How a module that is compiled itself is called: ``fn`` where Dynamo puts a function around one of torch's own."""
 _FARTHEST = 4
 """How many steps from a node without a line of its own one is looked for: passes of a backend forget some."""

@@ -4,10 +4,10 @@ torch's structured trace and to Dynamo's fallbacks. Compiled code runs as before
 
 from __future__ import annotations
 
-import re
 from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.watch import BREAK, FALLBACK, WatchEvent, summary
+from depyf.base.late_regex import regex
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
@@ -26,7 +26,7 @@ from depyf.torch_trace.breaks import break_report
 from depyf.torch_trace.events import FORWARD_METRICS, GRAPH_BREAK, PHASE, RECOMPILATION, Event
 from depyf.torch_trace.user_code import innermost_frame, innermost_line
 
-_NOTHING_TO_COMPILE = re.compile("No ops traced|no content in function call")
+_NOTHING_TO_COMPILE = regex("No ops traced|no content in function call")
 """Why Dynamo skips a frame with nothing to compile, such as a resume function that only returns: in errors of PyTorch
 that reports such skips so."""
 

@@ -14,6 +14,7 @@ import re
 from typing import Callable, Dict, List, Mapping, Optional, Tuple, Type
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.scripts.graph import GraphCode
@@ -38,13 +39,13 @@ _TYPES = {
     "f8e5m2": "float8_e5m2",
 }
 
-_TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
-_SYMBOL = re.compile(r"\b[suz]\d+\b")
-_BOXED = re.compile(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
-_FLATTENED = re.compile(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
-_UNFLATTENED = re.compile(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
-_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_OPERATOR = re.compile(r"\btorch\.ops\.(\w+)\.(\w+)")
+_TENSOR = regex(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?([a-z]+(?::\d+)?)?$")
+_SYMBOL = regex(r"\b[suz]\d+\b")
+_BOXED = regex(r'^([ ]*)(\w+)(?:: "([^"]*)")? = next\(\w+\)(?:;.*)?\n', re.MULTILINE)
+_FLATTENED = regex(r"^[ ]*(.+?),? = fx_pytree\.tree_flatten_spec\(.*\)\n", re.MULTILINE)
+_UNFLATTENED = regex(r"return pytree\.tree_unflatten\((\[.*\]), self\._out_spec\)", re.DOTALL)
+_DELETED = regex(r";  (?:\w+ = )+None$", re.MULTILINE)
+_OPERATOR = regex(r"\btorch\.ops\.(\w+)\.(\w+)")
 
 Inputs = List[Tuple[str, str]]
 

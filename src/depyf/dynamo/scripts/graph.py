@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.source_lines import source_line
 from depyf.dynamo.hooks import private_names, torch_names
@@ -24,12 +25,12 @@ from depyf.torch_trace.user_code import innermost_frame
 if TYPE_CHECKING:
     import torch
 
-_DELETED = re.compile(r";  (?:\w+ = )+None$", re.MULTILINE)
-_NO_LINE = re.compile(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
-_BLANK = re.compile(r"\n[ ]+\n")
-_FORWARD = re.compile(r"^def forward\(self(?:, )?")
+_DELETED = regex(r";  (?:\w+ = )+None$", re.MULTILINE)
+_NO_LINE = regex(r"^[ ]*# No stacktrace found for following nodes[ ]*\n", re.MULTILINE)
+_BLANK = regex(r"\n[ ]+\n")
+_FORWARD = regex(r"^def forward\(self(?:, )?")
 _INTERPRETING = ("autograd_function_apply", "tag_activation_checkpoint")
-_EMPTY_LINES = re.compile(r"\n{3,}")
+_EMPTY_LINES = regex(r"\n{3,}")
 
 
 @dataclass

@@ -12,6 +12,7 @@ import textwrap
 from dataclasses import field
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names, torch_settings
 from depyf.dynamo.scripts import template
@@ -23,7 +24,7 @@ from depyf.dynamo.scripts.tensors import Tensors, compact, is_real, is_tensor
 if TYPE_CHECKING:
     import torch
 
-_RANDOM = re.compile(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
+_RANDOM = regex(r"dropout|rand|bernoulli|multinomial|normal_|\.normal|uniform|exponential|poisson|rrelu|gumbel")
 
 
 @dataclass(frozen=True)

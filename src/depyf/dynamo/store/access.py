@@ -5,14 +5,14 @@ umask. Otherwise the user who creates the first file, or root, would lock out th
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from depyf.base.asynchronous import suppressed
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.regular_files import descriptor, no_follow
 
-_WRITERS_FILE = re.compile(r"[0-9]+(\.files|\.files\.new|\.writing)?")
+_WRITERS_FILE = regex(r"[0-9]+(\.files|\.files\.new|\.writing)?")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import re
 from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.messages import chosen_word
 from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.nested_code import names_in
@@ -23,12 +24,12 @@ READ, EVERYTHING = "read", "all"
 FILES = "DEPYF_FILES"
 """The variable that says which files a dump has beside each other."""
 
-_UUID_SUFFIX = re.compile(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
-_OBJECT_ID = re.compile(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
-_GRAPH_ID = re.compile(r"[ \t]*# graph id: \d+")
-_PLACE_IN_TORCH = re.compile(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
+_UUID_SUFFIX = regex(r"(__compiled_fn_\d+)_[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}")
+_OBJECT_ID = regex(r"_(\d{9,})(?=_(?:\d+_)?c\d+)")
+_GRAPH_ID = regex(r"[ \t]*# graph id: \d+")
+_PLACE_IN_TORCH = regex(r"\(_(?:dynamo|functorch|inductor)/[\w/]+\.py:\d+ in \w+\)")
 """The line of torch that requested a guard: it differs when the compiler caches are warm."""
-_COMPILED_FN = re.compile(r"__compiled_fn_(\d+)")
+_COMPILED_FN = regex(r"__compiled_fn_(\d+)")
 
 
 def chosen_files(given: Optional[str] = None) -> str:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 import time
 from dataclasses import field
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.regular_files import descriptor, no_follow, no_wait, open_regular
 from depyf.base.write_signals import without_write_signals
@@ -30,7 +30,7 @@ from depyf.dynamo.store.shared_directory import NOBODY
 
 FOLDER = ".depyf_writers"
 
-_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
+_NUMBER = regex("0|[1-9][0-9]{0,8}")
 
 _ENDINGS = (".writing", ".files.new", ".files", "")
 """The endings of a slot's files, after its number; the last is the locked file itself."""

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Counter as CounterType
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.base.stored_text import StoredText
 from depyf.report.model.run import Artifact, ArtifactKind
@@ -27,7 +28,7 @@ ORDER: Mapping[ArtifactKind, int] = {
 _ONE_PIECE = 1000
 """More than any order of a stage."""
 
-_AOT_ID = re.compile(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
+_AOT_ID = regex(r"AOT ID: \[?'?\d+_(forward|backward|inference)")
 
 _MUCH_OF_A_LINE = 4096
 """In bytes; more than the part of a module that ``is_backward`` reads."""

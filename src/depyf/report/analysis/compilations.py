@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
@@ -410,9 +410,9 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
-_WRAPPERS_FILE = re.compile(r"(?:^|[/\\])torch[/\\]_dynamo[/\\]external_utils\.py\Z")
+_WRAPPERS_FILE = regex(r"(?:^|[/\\])torch[/\\]_dynamo[/\\]external_utils\.py\Z")
 _WRAPPER, _WRAPPED = "inner", "L['fn']"
-_TYPE_OF_GUARD = re.compile(r"type=(<class '[^']*'>)")
+_TYPE_OF_GUARD = regex(r"type=(<class '[^']*'>)")
 
 
 def wrapped_names(known: Compilations) -> Dict[str, str]:

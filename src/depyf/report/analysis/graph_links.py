@@ -6,14 +6,15 @@ import re
 import sys
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.stored_text import identity_of
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Link, Place
 from depyf.torch_trace.provenance import node_in
 from depyf.torch_trace.tracebacks import Frame
 
-_COMMENT = re.compile(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
-_DEFINITION = re.compile(r"^\s*(?:class|def)\b")
+_COMMENT = regex(r"^\s*# File: (.+?):(\d{1,9}) in (.*?)(?:, code: (.*))?$")
+_DEFINITION = regex(r"^\s*(?:class|def)\b")
 
 _MOST_SHARED = 1 << 15
 """Share at most this many equal links; then the table is emptied, and links of earlier graphs are made again."""

@@ -5,21 +5,21 @@ PyTorch prints the type of each result, and sets variables to None after their l
 
 from __future__ import annotations
 
-import re
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.analysis.ledger import Ledger, stays_alive
 from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_type
 from depyf.report.model.memory import HeldTensor
 
-_HEAD = re.compile(r" *def forward\(")
-_INPUT = re.compile(r'(\w+): "([^"]*)"')
-_STATEMENT = re.compile(r'(\w+)(?:: "([^"]*)")? = (.*)')
-_ELEMENT = re.compile(r"(\w+)\[(\d+)\]$")
-_OPERATION = re.compile(r"torch\.ops\.(\w+\.\w+)")
-_NAME = re.compile(r"[^\W\d]\w*")
-_COMMENT = re.compile(r"#.*")
+_HEAD = regex(r" *def forward\(")
+_INPUT = regex(r'(\w+): "([^"]*)"')
+_STATEMENT = regex(r'(\w+)(?:: "([^"]*)")? = (.*)')
+_ELEMENT = regex(r"(\w+)\[(\d+)\]$")
+_OPERATION = regex(r"torch\.ops\.(\w+\.\w+)")
+_NAME = regex(r"[^\W\d]\w*")
+_COMMENT = regex(r"#.*")
 
 _ATEN = """
     _conj _fw_primal _indices _make_dual _neg_view _nested_get_values _nested_view_from_buffer

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from dataclasses import field
 from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.report.analysis.facts import KernelFact, LineOrigins
 from depyf.report.analysis.graph_links import union
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Artifact, Link, ModuleKernel, Place
 
-_DEFINITION = re.compile(r"^(\w+) = (?:async_compile|_?\w*async_compile)\.(\w+)\(")
-_EXTERN = re.compile(
-    r"^\s+(?:\w+ = )?((?:extern_kernels|torch\.ops\.[\w.]+?|aten|inductor_ops|_quantized|prims)\.[\w.]+)\("
-)
-_CALL = re.compile(r"^\s+(?:\w+ = )?(\w+)(?:\.run)?\(")
-_NODES = re.compile(r"^\s*# (?:Topologically Sorted|Unsorted) Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
-_FRAGMENT = re.compile(r"^\s*#\s+%(\w+) : .*= call_function\[")
-_END_OF_RUNNER = re.compile(r"^(?:runner = |def (?:get_args|benchmark)|if __name__)")
+_DEFINITION = regex(r"^(\w+) = (?:async_compile|_?\w*async_compile)\.(\w+)\(")
+_EXTERN = regex(r"^\s+(?:\w+ = )?((?:extern_kernels|torch\.ops\.[\w.]+?|aten|inductor_ops|_quantized|prims)\.[\w.]+)\(")
+_CALL = regex(r"^\s+(?:\w+ = )?(\w+)(?:\.run)?\(")
+_NODES = regex(r"^\s*# (?:Topologically Sorted|Unsorted) Source Nodes: \[(.*?)\], Original ATen: \[(.*?)\]")
+_FRAGMENT = regex(r"^\s*#\s+%(\w+) : .*= call_function\[")
+_END_OF_RUNNER = regex(r"^(?:runner = |def (?:get_args|benchmark)|if __name__)")
 
 _NO_KERNELS = frozenset({"torch.ops.aten.set_.source_Tensor", "extern_kernels.record_function"})
 
@@ -229,22 +227,22 @@ def _source_nodes(comment: Sequence[str]) -> Iterator[str]:
             yield from (name.strip() for name in match.group(1).split(",") if name.strip())
 
 
-_HEURISTIC = re.compile(r"@triton_heuristics\.(\w+)\(")
-_IN_DECORATOR = re.compile(
+_HEURISTIC = regex(r"@triton_heuristics\.(\w+)\(")
+_IN_DECORATOR = regex(
     r"(?:\b(size_hints)=(\{[^}]*\}|\[[^\]]*\])|\b(reduction_hint)=ReductionHint\.(\w+)|'(grid_type)': '(\w+)'"
     r"|\b(num_warps|num_stages|num_ctas)=(\d+))"
 )
-_BLOCK = re.compile(r"^\s+(\w*BLOCK\w*)\s*:\s*tl\.constexpr = (\d+)$")
-_RUN = re.compile(r"\.run\((.*?)(?:, grid=(.*?))?, stream=")
-_SIZE = re.compile(r"\d+|[us]\d+|\w*numel\w*")
+_BLOCK = regex(r"^\s+(\w*BLOCK\w*)\s*:\s*tl\.constexpr = (\d+)$")
+_RUN = regex(r"\.run\((.*?)(?:, grid=(.*?))?, stream=")
+_SIZE = regex(r"\d+|[us]\d+|\w*numel\w*")
 
-_PARALLEL = re.compile(r"#pragma omp parallel(?: num_threads\((\d+)\))?\s*$")
-_FOR = re.compile(r"#pragma omp for\b(.*)$")
-_LOOP = re.compile(
+_PARALLEL = regex(r"#pragma omp parallel(?: num_threads\((\d+)\))?\s*$")
+_FOR = regex(r"#pragma omp for\b(.*)$")
+_LOOP = regex(
     r"for\s*\(\s*(?:int64_t|long|int) (\w+)=(?:static_cast<\w+>\()?(\w+)\)?; "
     r"\1<(?:static_cast<\w+>\()?(.+?)\)?; \1\+=(?:static_cast<\w+>\()?(.+?)\)?\)\s*\{?$"
 )
-_LONG = re.compile(r"(?<=\d)L\b")
+_LONG = regex(r"(?<=\d)L\b")
 
 
 def launch_of(code: Sequence[str], calls: Iterable[str]) -> Mapping[str, str]:

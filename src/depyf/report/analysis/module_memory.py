@@ -4,9 +4,9 @@ it allocates, reuses and deletes.
 
 from __future__ import annotations
 
-import re
 from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.report.analysis.ledger import Ledger, stays_alive
 from depyf.report.analysis.sizes import UnknownSizeError, bytes_of_strided
 from depyf.report.model.memory import HeldTensor
@@ -14,19 +14,19 @@ from depyf.report.model.memory import HeldTensor
 _Line = Tuple[int, str]
 """A line with its number."""
 
-_CALL = re.compile(r" *def call\((?:self, )?args\):")
+_CALL = regex(r" *def call\((?:self, )?args\):")
 _SHAPE = r"\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
-_EMPTY = re.compile(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
+_EMPTY = regex(rf"(\w+) = (?:torch\.)?empty(?:_strided\w*)?\({_SHAPE}, (?:{_SHAPE}, )?.*?(torch\.(?!device)\w+)")
 """An allocation. PyTorch 2.2 writes ``empty``, without strides, for those that are contiguous."""
-_VIEW = re.compile(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
-_ELEMENT = re.compile(r"(buf\w*) = (\w+)\[(\d{1,9})\]$")
-_RESULT = re.compile(r"(buf\w*) = [\w.]+\(")
-_DELETE = re.compile(r"del (\w+(?:, \w+)*)$")
-_STATEMENTS = re.compile(r";\s+(?=del )")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_PARTITION_ARGUMENTS = re.compile(r"partition\d+_args = \[(.*)\]$")
-_PARTITION = re.compile(r"def partition_(\d+)\(args\):")
-_PARTITION_RUNS = re.compile(r"= self\.partitions\[(\d+)\]\(")
+_VIEW = regex(r"(\w+) = (?:reinterpret_tensor\((\w+),.*|(\w+))$")
+_ELEMENT = regex(r"(buf\w*) = (\w+)\[(\d{1,9})\]$")
+_RESULT = regex(r"(buf\w*) = [\w.]+\(")
+_DELETE = regex(r"del (\w+(?:, \w+)*)$")
+_STATEMENTS = regex(r";\s+(?=del )")
+_NAME = regex(r"[A-Za-z_]\w*")
+_PARTITION_ARGUMENTS = regex(r"partition\d+_args = \[(.*)\]$")
+_PARTITION = regex(r"def partition_(\d+)\(args\):")
+_PARTITION_RUNS = regex(r"= self\.partitions\[(\d+)\]\(")
 
 
 def read_module(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from typing import Callable, Dict, List, Mapping, Optional
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.decompiler.syntax import parse
 
-_TYPE = re.compile(r"([a-z]+)(\d+)(?:x\d|e\d+m\d+\w*)?\[([^\]]*)\](?:\[([^\]]*)\])?")
-_BITS = re.compile(r"torch\.[a-z]+(\d+)")
+_TYPE = regex(r"([a-z]+)(\d+)(?:x\d|e\d+m\d+\w*)?\[([^\]]*)\](?:\[([^\]]*)\])?")
+_BITS = regex(r"torch\.[a-z]+(\d+)")
 
 _OPERATORS: Dict[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,

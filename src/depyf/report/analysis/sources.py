@@ -6,11 +6,11 @@ import functools
 import io
 import itertools
 import os
-import re
 import tokenize
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.own_package import is_own, without_launcher
 from depyf.base.regular_files import open_regular
 from depyf.base.source_lines import source_lines
@@ -20,7 +20,7 @@ from depyf.torch_trace.user_code import is_library
 
 ReadText = Callable[[str], Optional[str]]
 
-_COMPILER = re.compile(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
+_COMPILER = regex(r"(?:^|[/\\]torch[/\\])_(?:dynamo|inductor|functorch[/\\]_aot_autograd)[/\\]")
 
 
 def read_source(path: str) -> Optional[str]:

@@ -9,19 +9,19 @@ get such a name, and results of calls the name of what was called. Other values 
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from typing import AbstractSet, Dict, Iterator, List, Mapping, Match, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.decompiler.syntax import parse, unparse
 from depyf.diagnosis.guard_sources import STACK_VALUE, as_written
 from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Recompile
 
-_PARAMETER = re.compile(r"___stack\d+$")
+_PARAMETER = regex(r"___stack\d+$")
 _VALUE = STACK_VALUE.format(r"\d+")
-_ON_STACK = re.compile(rf"\({_VALUE}\)(?=[.\[(])|{_VALUE}")
+_ON_STACK = regex(rf"\({_VALUE}\)(?=[.\[(])|{_VALUE}")
 
 
 def with_stack_values(

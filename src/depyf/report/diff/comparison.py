@@ -5,12 +5,12 @@ difference, as they differ in every run.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.watch import counted
+from depyf.base.late_regex import regex
 from depyf.base.messages import listed
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels, compared_lookups
@@ -44,7 +44,7 @@ _WORSE_WHEN_MORE = {
 }
 """The counts for which more is worse, with the name of one."""
 
-_OF_A_BREAK = re.compile(r"(?:Unsupported|UserError): ")
+_OF_A_BREAK = regex(r"(?:Unsupported|UserError): ")
 """The class of an exception for a graph break: a dump quotes breaks of ``fullgraph=True`` with their class."""
 
 

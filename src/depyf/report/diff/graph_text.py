@@ -7,15 +7,17 @@ from __future__ import annotations
 import re
 from typing import List, Match
 
-_COMMENT = re.compile(r"[ \t]*#.*")
-_ANNOTATION = re.compile(r': "[^"]*"')
-_COMPILED_NAME = re.compile(r"__compiled_fn_\d+\w*")
-_CLASS = re.compile(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
-_FORWARD = re.compile(r"^(\s*)def forward\((.*)\):$")
-_BOXED = re.compile(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
-_OF_BOXES = re.compile(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
-_PARAMETER = re.compile(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
-_TRAILING_COMMA = re.compile(r"(\(\w+)?,\s*([)\]}])")
+from depyf.base.late_regex import regex
+
+_COMMENT = regex(r"[ \t]*#.*")
+_ANNOTATION = regex(r': "[^"]*"')
+_COMPILED_NAME = regex(r"__compiled_fn_\d+\w*")
+_CLASS = regex(r"^class (?:\w+|<\w+>)\(", re.MULTILINE)
+_FORWARD = regex(r"^(\s*)def forward\((.*)\):$")
+_BOXED = regex(r"^\s*(\w+(?:: \"[^\"]*\")?) = next\(args_iter\)$")
+_OF_BOXES = regex(r"^\s*(?:args_iter = iter\(args_list\)|args_list\.clear\(\))$")
+_PARAMETER = regex(r"[^\s,\"][^,\"]*(?:\"[^\"]*\"[^,\"]*)*")
+_TRAILING_COMMA = regex(r"(\(\w+)?,\s*([)\]}])")
 
 
 def plain_graph(text: str) -> str:

@@ -6,11 +6,11 @@ Compile ids and paths differ between runs of one program; these do not.
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import field, replace
 from difflib import SequenceMatcher
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.analysis.functions import beside
 from depyf.report.analysis.source_facts import source_facts
@@ -26,7 +26,7 @@ FunctionKey = Tuple[str, str]
 
 NO_FUNCTION: FunctionKey = ("", "")
 
-_RESUMED_AT = re.compile(r"_at_\d+")
+_RESUMED_AT = regex(r"_at_\d+")
 
 
 @dataclass(frozen=True)

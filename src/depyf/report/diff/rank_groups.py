@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, List, Sequence, Tuple
 
 from depyf.base import messages
+from depyf.base.late_regex import regex
 from depyf.report.diff.rank_summary import RankSummary
 from depyf.report.model.headline import in_seconds
 
@@ -18,7 +18,7 @@ MOST_NAMED = 8
 WORTH_SECONDS, SLOW = 1.0, 1.5
 """A difference of compile times that is worth mentioning, in seconds and as a factor; both must be reached."""
 
-_RANK = re.compile(r"rank (\d+)")
+_RANK = regex(r"rank (\d+)")
 
 
 def ranks_in_numbers(ranks: Sequence[RankSummary]) -> Difference:

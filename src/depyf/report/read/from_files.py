@@ -10,6 +10,7 @@ import re
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import suppressed
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.base.regular_files import read_text
 from depyf.report.analysis.artifacts import ORDER, is_backward, side_in
@@ -25,11 +26,11 @@ from depyf.torch_trace.stages import Stage
 _BACKEND_ORDER = Stage.BACKEND.facts.order
 _ORDER_OF_STAGE = {stage.value: stage.facts.order for stage in Stage}
 
-_COMPILE_ID = re.compile(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
-_ORIGIN = re.compile(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
-_VERDICT = re.compile(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
-_CALLED_GRAPH = re.compile(r"\b__compiled_fn_\d+")
-_CALLED_RESUME = re.compile(r"\b__resume_at_\w+")
+_COMPILE_ID = regex(r"^# .*compile id ([^\s,;]+)$", re.MULTILINE)
+_ORIGIN = regex(r"^# from (.{1,4096}) \((.{1,4096}):(\d{1,9})\), compile id (\S{1,99})$", re.MULTILINE)
+_VERDICT = regex(r"^# (exact|equivalent|placeholders|unverified|failed)\b:? ?(.*)$", re.MULTILINE)
+_CALLED_GRAPH = regex(r"\b__compiled_fn_\d+")
+_CALLED_RESUME = regex(r"\b__resume_at_\w+")
 
 NOTE = (
     "made from the files alone, there is no manifest: the process was killed, or an older depyf wrote them. "

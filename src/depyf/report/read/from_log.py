@@ -6,6 +6,7 @@ import re
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.facts import Files, Recorder
 from depyf.report.analysis.from_events import build_run
@@ -16,8 +17,8 @@ from depyf.torch_trace.generations import distinguished
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.log_file import TraceLog
 
-_IN_GRAPH = re.compile(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
-_IN_TRACEBACK = re.compile(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
+_IN_GRAPH = regex(r"# File: (\S.*?):(\d{1,9}) in [^,]+, code: (.*)$", re.MULTILINE)
+_IN_TRACEBACK = regex(r'^ *File "([^"\n]+)", line (\d{1,9})(?:, in [^\n]*)?\n +(\S[^\n]*)$', re.MULTILINE)
 
 
 _MOST_LINES = 1 << 20

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from typing import Iterable
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.regular_files import open_regular
 from depyf.torch_trace import file_names
 
@@ -40,7 +40,7 @@ def may_be_written(path: str) -> bool:
         return False
 
 
-_OF_A_DUMP = re.compile(
+_OF_A_DUMP = regex(
     rb"a breakpoint in it |a breakpoint here never stops|Whether this file runs depends on|under torch\.compile \("
     rb"|__transformed_code_|compile id |What torch\.compile was to compile|What is not in this dump, why"
     rb"|class \w+\(torch\.nn\.Module\)|^\x80[\x02-\x05]"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from dataclasses import field
 from functools import partial
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.base.regular_files import read_text
 from depyf.report.diff.rank_groups import MOST_NAMED, Difference, listed, odd_ranks, ranks_in_numbers
@@ -40,7 +40,7 @@ from depyf.torch_trace import file_names
 
 Result = TypeVar("Result")
 
-_OF_A_RANK = re.compile(r"(?:^|[/_.])rank_?\d+(?:/[^/]*)?$|_rank_\d+_[^/]*$")
+_OF_A_RANK = regex(r"(?:^|[/_.])rank_?\d+(?:/[^/]*)?$|_rank_\d+_[^/]*$")
 """A folder or a manifest of a rank, or a log."""
 
 _APART = 600.0

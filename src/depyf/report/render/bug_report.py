@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import zipfile
 from typing import Dict, Iterable, Mapping, Optional
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.report.model.manifest import to_json
 from depyf.report.model.run import Run
@@ -18,8 +18,8 @@ from depyf.report.render.run_without_values import BugReportHiding, made_by_torc
 from depyf.report.render.scrubbing import everywhere, scrubber_for, texts_in
 from depyf.torch_trace.file_names import index_file, manifest_file, page_file
 
-_PACKAGES = re.compile(r"^(.*[/\\](?:site|dist)-packages)[/\\]")
-_STANDARD = re.compile(r"^(.*[/\\]lib[/\\]python\d\.\d+)[/\\]")
+_PACKAGES = regex(r"^(.*[/\\](?:site|dist)-packages)[/\\]")
+_STANDARD = regex(r"^(.*[/\\]lib[/\\]python\d\.\d+)[/\\]")
 
 
 @dataclass(frozen=True)

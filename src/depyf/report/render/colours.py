@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 from typing import Mapping, Tuple
 
+from depyf.base.late_regex import regex
+
 STYLES = Path(__file__).parent / "web" / "style"
-_VARIABLE = re.compile(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
+_VARIABLE = regex(r"^ *(--[\w-]+): (?:light-dark\(([^,]+), [^)]+\)|(.+));$", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=None)

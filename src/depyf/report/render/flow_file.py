@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import Compilation, Run
 from depyf.report.read.own_files import MARKDOWN_MARK, SVG_MARK
@@ -19,7 +20,7 @@ from depyf.report.render.flow_facts import FlowFacts
 from depyf.report.render.markdown_text import inline
 from depyf.report.render.svg import stacked
 
-_USED = re.compile(r"var\((--[\w-]+)\)")
+_USED = regex(r"var\((--[\w-]+)\)")
 
 
 def flow_markdown(runs: Sequence[Tuple[str, Run]]) -> str:

@@ -16,25 +16,26 @@ from types import CodeType
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.messages import chosen_word
 from depyf.base.text_edits import Edit, edited
 from depyf.decompiler.syntax import children, parse
 from depyf.report.render.scrubbing import without_literals
 
-NAME = re.compile(r"\b__hidden_[a-z]+_\d+\b")
+NAME = regex(r"\b__hidden_[a-z]+_\d+\b")
 """The name that a hidden value has in code."""
 
 PLAIN = (str, bytes, int, float, complex)
 """The types of values that have a literal, and are hidden."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-_QUOTED = re.compile(r"(?<!\w)([bBrRuU]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
-_NUMBER = re.compile(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
-_FRACTION = re.compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
-_WORD = re.compile(r"[^\W\d]\w*")
-_NAME_FOLLOWS = re.compile(r"(?:\b(?:[LG]|__dict__|_modules|_parameters|_buffers)\[|<(?:class|enum) )\Z")
+_QUOTED = regex(r"(?<!\w)([bBrRuU]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+_NUMBER = regex(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
+_FRACTION = regex(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_WORD = regex(r"[^\W\d]\w*")
+_NAME_FOLLOWS = regex(r"(?:\b(?:[LG]|__dict__|_modules|_parameters|_buffers)\[|<(?:class|enum) )\Z")
 
-_RAISED = re.compile(
+_RAISED = regex(
     r"(?:(?<=^)|(?<=[\s(]))((?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)|StopIteration)):"
     r" (?=\S)(.*(?:\n(?!\s*$| *File |Traceback|The above|During handling|from user code| *(?:Explanation|Hint"
     r"|Developer|For more|Set TORCH)).*)*)",

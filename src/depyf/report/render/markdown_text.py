@@ -11,8 +11,10 @@ import re
 from typing import List, Match
 from urllib.parse import quote
 
-_CODE = re.compile(r"(?<!`)`([^`|\n]+)`(?!`)")
-_MARKUP = re.compile(
+from depyf.base.late_regex import regex
+
+_CODE = regex(r"(?<!`)`([^`|\n]+)`(?!`)")
+_MARKUP = regex(
     r"""
       (?P<backslash>\\)(?=[!-/:-@\[-`{-~]|$)    # an escape, or a break at the end of a line
     | (?P<plain>[`*|$])
@@ -23,7 +25,7 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-_BLOCK = re.compile(r"^(?:[#>\[]|[-+=](?=[\s\-+=]|$)|(?P<number>\d{1,9})(?=[.)](?:\s|$)))")
+_BLOCK = regex(r"^(?:[#>\[]|[-+=](?=[\s\-+=]|$)|(?P<number>\d{1,9})(?=[.)](?:\s|$)))")
 _TO_NAMES = {"<": "&lt;", "&": "&amp;"}
 
 

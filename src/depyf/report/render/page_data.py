@@ -10,12 +10,12 @@ import base64
 import dataclasses
 import itertools
 import json
-import re
 import zlib
 from collections import Counter
 from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import called, described_break
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
@@ -37,8 +37,8 @@ Difference = Mapping[str, object]
 _PACKED_FROM = 500_000
 """The size in bytes from which data is packed; smaller data stays readable in the page."""
 
-_MARKUP = re.compile(r"<(?=[/!sS])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARKUP = regex(r"<(?=[/!sS])")
+_SURROGATE = regex("[\ud800-\udfff]")
 
 
 def data_element(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, cast
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.run import (
@@ -189,9 +190,9 @@ def _finding(each: Finding, hiding: Hiding, words: Mapping[str, str]) -> Finding
     return replace(each, title=hiding.message(title), text=hiding.message(text))
 
 
-_SYMBOL = re.compile(r"(?P<head>\S+ = (?P<source>.*), )(?P<value>-?[\d.]+(?:e[-+]?\d+)?)(?P<tail> here, in )")
-_SPECIALISED = re.compile(r"(?P<head>\S+ \((?P<source>.*)\) is )(?P<value>\S+)(?P<tail> in this graph)")
-_OF_TENSOR = re.compile(r"\.(?:size|stride|storage_offset)\(|\.shape\b|\bsize \d|\blen\(")
+_SYMBOL = regex(r"(?P<head>\S+ = (?P<source>.*), )(?P<value>-?[\d.]+(?:e[-+]?\d+)?)(?P<tail> here, in )")
+_SPECIALISED = regex(r"(?P<head>\S+ \((?P<source>.*)\) is )(?P<value>\S+)(?P<tail> in this graph)")
+_OF_TENSOR = regex(r"\.(?:size|stride|storage_offset)\(|\.shape\b|\bsize \d|\blen\(")
 
 
 def _shape(each: ShapeEvent, hiding: Hiding) -> ShapeEvent:
@@ -227,7 +228,7 @@ def _texts(parts: Sequence[Part], hiding: Hiding, *names: str) -> Tuple[Part, ..
     return tuple(found)
 
 
-_QUOTED_LINE = re.compile(r"(, code: )(.*)$", re.MULTILINE)
+_QUOTED_LINE = regex(r"(, code: )(.*)$", re.MULTILINE)
 
 
 def made_by_torch(text: str) -> str:

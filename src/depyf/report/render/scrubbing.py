@@ -15,23 +15,24 @@ from dataclasses import field, fields, is_dataclass
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, TypeVar
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.decompiler.syntax import parse
 
 T = TypeVar("T")
 
-_HOME = re.compile(r"(?:/home|/Users|/export/home|[A-Za-z]:\\+Users)[/\\]+([^/\\\s\"'<>:|*?]+)")
-_CACHE = re.compile(r"torchinductor_([A-Za-z0-9][\w.-]*)")
+_HOME = regex(r"(?:/home|/Users|/export/home|[A-Za-z]:\\+Users)[/\\]+([^/\\\s\"'<>:|*?]+)")
+_CACHE = regex(r"torchinductor_([A-Za-z0-9][\w.-]*)")
 """PyTorch's folder for what it generates has the user's name."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
-_TEXT_VALUE = re.compile(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
-_LONG_TEXT = re.compile(r"'''|\"\"\"|\\[\r\n]")
+_SECRET = regex(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|COOKIE|SESSION|DSN", re.IGNORECASE)
+_TEXT_VALUE = regex(r"(?<!\w)([bBrRfFuUtT]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
+_LONG_TEXT = regex(r"'''|\"\"\"|\\[\r\n]")
 """What makes a text go over several lines."""
-_LINE = re.compile(r"[^\r\n]+")
-_LONE_RETURN = re.compile(r"\r(?!\n)")
-_SUBSCRIPT = re.compile(r"[\w\])]\[\Z")
-_DICT_KEY = re.compile(r"[{,] ?\Z")
-_FLOAT = re.compile(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_LINE = regex(r"[^\r\n]+")
+_LONE_RETURN = regex(r"\r(?!\n)")
+_SUBSCRIPT = regex(r"[\w\])]\[\Z")
+_DICT_KEY = regex(r"[{,] ?\Z")
+_FLOAT = regex(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 
 _COMMON = frozenset(
     {"root", "user", "admin", "test", "ubuntu", "runner", "localhost", "python", "torch", "main", "data"}
@@ -41,7 +42,7 @@ _COMMON = frozenset(
 _SETTINGS = frozenset({"true", "false", "none", "null", "auto", "default", "enabled", "disabled", "wayland"})
 """Values of variables that are named like secrets, and are none: TOKENIZERS_PARALLELISM, XDG_SESSION_TYPE."""
 
-_ADDRESS = re.compile(r"(?<![\w.-])([\w.-]+)@([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
+_ADDRESS = regex(r"(?<![\w.-])([\w.-]+)@([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])")
 
 _SHORTEST = 3
 HIDDEN = "…"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Dict, Mapping, Optional
 
+from depyf.base.late_regex import regex
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Place, Run
 
-_PLACE = re.compile(r"(?<![^\s(),])[^\s(),]+:\d+")
+_PLACE = regex(r"(?<![^\s(),])[^\s(),]+:\d+")
 
 
 def hyperlink(address: str, text: str) -> str:

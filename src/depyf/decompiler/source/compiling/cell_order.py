@@ -7,9 +7,9 @@ order of their first use, and Dynamo requires that order of a replacement for it
 from __future__ import annotations
 
 import ast
-import re
 from typing import Dict, List, Mapping, Optional, Sequence, Union
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.code import Code
 from depyf.decompiler.source.names import mangle
 from depyf.decompiler.source.rewriting import Node, Rewriter, replaced
@@ -18,7 +18,7 @@ from depyf.decompiler.source.rewriting import Node, Rewriter, replaced
 RESPELLED = "depyf_"
 """A part of the prefix of each name that ``sorted_spellings`` makes up."""
 
-_PREFIX = re.compile(rf"[Aa]\d{{6}}{RESPELLED}")
+_PREFIX = regex(rf"[Aa]\d{{6}}{RESPELLED}")
 
 
 def sorted_spellings(reference: Code) -> Dict[str, str]:

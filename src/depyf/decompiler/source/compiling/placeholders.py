@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import enum
-import re
 from types import CodeType, ModuleType
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.source.rewriting import Node, Rewriter
 
@@ -21,7 +21,7 @@ _MARK = "depyf stand-in"
 
 _LONGEST = 80
 
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
 
 
 class Kind(enum.Enum):

@@ -11,6 +11,7 @@ import inspect
 import re
 from typing import Any, Dict, List, Optional, Sequence, Union, cast
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.bytecode.code import Code, is_code, may_use, nested_codes
 from depyf.decompiler.errors import DecompilationError
@@ -88,7 +89,7 @@ def with_marked_name(text: str, reference: Code) -> Optional[str]:
 _IN_SURROUNDINGS = inspect.CO_NESTED | inspect.CO_ITERABLE_COROUTINE
 """The flags of functions that an enclosing function or a decorator changes."""
 
-_DEFINITION = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
+_DEFINITION = regex(r"^(?:async )?def (\w+)", re.MULTILINE)
 
 
 def scaffold(

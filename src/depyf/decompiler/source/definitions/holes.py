@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import Callable, Collection, Dict, Iterable, List, Mapping, Optional, Sequence
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.bytecode.added_names import CELLS, added_at_end, added_at_start
 from depyf.decompiler.normal.inner_statements import InnerStatements
@@ -17,7 +18,7 @@ from depyf.decompiler.normal.ops import Instr, NormalCode, Op
 from depyf.decompiler.normal.spine import Segment, segments, with_holes
 from depyf.decompiler.source.source_text import SourceText
 
-_CALL = re.compile(r"^( *)__depyf_missing_(\d+)__\(\)$", re.MULTILINE)
+_CALL = regex(r"^( *)__depyf_missing_(\d+)__\(\)$", re.MULTILINE)
 _LONGEST = 300
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.code import COMPREHENSIONS, Code, docstring
 from depyf.decompiler.bytecode.parsing import parse
 from depyf.decompiler.bytecode.syntax_trees import Transformer, statement_lists
@@ -52,8 +52,8 @@ from depyf.decompiler.source.printing.fstrings import COMPILER_KNOWS_PERCENT
 from depyf.decompiler.structure.accumulation import AccumulateStatement
 from depyf.decompiler.structure.unstructured import Unstructured
 
-_FIELD = re.compile(r"%-?\d*(?:\.\d+)?[sra]")
-_FORMATTED = re.compile(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
+_FIELD = regex(r"%-?\d*(?:\.\d+)?[sra]")
+_FORMATTED = regex(r"(?:[^%]|%%|%-?\d*(?:\.\d+)?[sra])*")
 """Formats that CPython's compiler (3.11, ``optimize_format`` in ast_opt.c) turns into f-strings."""
 
 Body = Callable[[Code], Tuple[NormalCode, List[ast.stmt]]]

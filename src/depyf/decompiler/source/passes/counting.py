@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from typing import Any, Iterator, List, Set
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.syntax_trees import children, walk
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+_TEMPORARY = regex(r"__temp_\d+$")
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 """Definitions whose bodies have their own names. (Comprehensions share the temporaries of the enclosing code.)"""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
-import re
 from typing import AbstractSet, Dict, List, Mapping, Set, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.bytecode.syntax_trees import Transformer, walk
 
-_TEMPORARY = re.compile(r"__temp_\d+$")
+_TEMPORARY = regex(r"__temp_\d+$")
 
 
 def name_temporaries(

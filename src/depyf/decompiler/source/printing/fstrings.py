@@ -11,9 +11,9 @@ In a t-string the text of an expression is part of the value, so it is written a
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any, List, Optional, Protocol, Tuple, Union
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.errors import DecompilationError
 from depyf.decompiler.source.printing.literals import Literals, verbatim
 from depyf.decompiler.source.rewriting import Rewriter
@@ -34,7 +34,7 @@ _HOLDS_ANYTHING = _compiles("f'{'\\n'}'")
 """Whether the expressions in an f-string may hold backslashes and the quotes around it (3.12)."""
 
 _QUOTES = ("'", '"', '"""', "'''")
-_PERCENT_SPEC = re.compile(r"(>?)(\d*)((?:\.\d+)?)")
+_PERCENT_SPEC = regex(r"(>?)(\d*)((?:\.\d+)?)")
 """The compiled form of ``%5.2s`` (``>5.2``) and ``%-5.2s`` (``5.2``)."""
 _INNER_QUOTES = ('"""', "'''")
 

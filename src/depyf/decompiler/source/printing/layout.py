@@ -7,7 +7,9 @@ import re
 import tokenize
 from typing import FrozenSet, Set
 
-_TEMPORARY = re.compile(r"\b__temp_(?=\d+\b)")
+from depyf.base.late_regex import regex
+
+_TEMPORARY = regex(r"\b__temp_(?=\d+\b)")
 
 
 def reindented(text: str, spaces: int) -> str:
@@ -29,12 +31,12 @@ def with_temporaries_called(text: str, prefix: str) -> str:
     return text if prefix == "__temp_" else _TEMPORARY.sub(lambda match: prefix, text)
 
 
-_MAY_CONTINUE = re.compile(r"\"\"\"|'''|\\\r?\n|[fFtT][rR]?[\"']")
+_MAY_CONTINUE = regex(r"\"\"\"|'''|\\\r?\n|[fFtT][rR]?[\"']")
 """What a string that continues on the next line has: three quotes, a backslash, or, since 3.12, replacement fields."""
 
-_WITH_FIELDS = re.compile(r"(?<!\w)(?:[fFtT][rR]?|[rR][fFtT])[\"']")
+_WITH_FIELDS = regex(r"(?<!\w)(?:[fFtT][rR]?|[rR][fFtT])[\"']")
 
-_STRING = re.compile(
+_STRING = regex(
     r"#[^\n]*|(\"\"\"|''')(?:[^\\]|\\.)*?\1|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?P<open>[\"'])", re.DOTALL
 )
 """A comment, or a string; ``open`` is a quote that begins none."""

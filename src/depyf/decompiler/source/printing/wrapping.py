@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 import tokenize
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.decompiler.source.printing.layout import has_fields
 
 WIDTH = 100
@@ -34,7 +34,7 @@ def wrap(line: str) -> List[str]:
     return _Breaker(tokens).broken(indent, 0, len(tokens), bracketed=False) if tokens else [line]
 
 
-_BREAKABLE = re.compile(r"[(\[{]|\b(?:and|or|del|import)\b")
+_BREAKABLE = regex(r"[(\[{]|\b(?:and|or|del|import)\b")
 """What a line has that can be broken: brackets, or words that parentheses may follow."""
 
 
@@ -46,7 +46,7 @@ class _Token(NamedTuple):
     before: str
 
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"""( *)((?:[bB]?[rR]?|[uU])(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|[^\W\d]\w*"""
     r"""|0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[jJ]?"""
     r"""|\*\*=|//=|>>=|<<=|\.\.\.|->|:=|\*\*|//|<<|>>|[-+*/%@&|^=!<>]=|.)"""

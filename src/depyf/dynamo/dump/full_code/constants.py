@@ -6,10 +6,10 @@ objects. Then one of the two names is changed.
 
 from __future__ import annotations
 
-import re
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.dump.full_code.original import Original
 from depyf.dynamo.dump.full_code.story import Entry
@@ -18,11 +18,11 @@ from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.stable_expressions import Naming, tidy
 from depyf.report.render.hidden_values import NAME, PLAIN, HiddenValues, in_code
 
-_PLACEHOLDER = re.compile(r"\b__const_(\w+)_\d+\b")
+_PLACEHOLDER = regex(r"\b__const_(\w+)_\d+\b")
 
 ITER = "__const_iter_0"
 """The builtin ``iter``, which the decompiler calls for an instruction that makes an iterator: ``__const_iter_0(x)``."""
-_NAMES_ITER = re.compile(r"\biter\b")
+_NAMES_ITER = regex(r"\biter\b")
 
 _NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType)
 

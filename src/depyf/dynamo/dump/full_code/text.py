@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.without_warnings import without_warnings
 from depyf.decompiler.syntax import lines_inside_strings, parse
@@ -152,9 +153,9 @@ class Signature:
 
 MARK = "  # for PyTorch's profiler"
 
-_OF_PROFILER = re.compile(r"_is_profiler_enabled|\brecord_pregraph_bytecode_(?:enter|exit)\b")
-_NAMED = re.compile(r"^\s*(\w+) = |\b(\w+)\.record_pregraph")
-_MADE = re.compile(r"^\s*(\w+) = (?:None|__import_torch_dot_\w+)$|^\s*if (\w+)(?: is not None)?:$")
+_OF_PROFILER = regex(r"_is_profiler_enabled|\brecord_pregraph_bytecode_(?:enter|exit)\b")
+_NAMED = regex(r"^\s*(\w+) = |\b(\w+)\.record_pregraph")
+_MADE = regex(r"^\s*(\w+) = (?:None|__import_torch_dot_\w+)$|^\s*if (\w+)(?: is not None)?:$")
 """Statements that only make or test what the others use."""
 
 

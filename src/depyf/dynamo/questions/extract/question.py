@@ -9,6 +9,7 @@ from typing import Callable, List, Optional, Sequence, Tuple, Union
 from depyf.answers.bisected import Bisected
 from depyf.answers.extracted import Extracted
 from depyf.answers.graph_ids import id_in_dump, normalized
+from depyf.base.late_regex import regex
 from depyf.base.regular_files import read_text
 from depyf.dynamo.entries.call_target import resolve
 from depyf.dynamo.hooks import bisector, torch_names
@@ -28,10 +29,10 @@ from depyf.torch_trace.stages import NamedStage, Stage
 _PATIENCE_OF_BISECTOR = 6000
 """Seconds that PyTorch's bisector may take with a script."""
 
-_COMPILE_ID = re.compile(r"!?\d+/\d+.*")
+_COMPILE_ID = regex(r"!?\d+/\d+.*")
 
-_TITLE = re.compile(r"\A#.*, compile id (\S+)$", re.MULTILINE)
-_PIECE = re.compile(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
+_TITLE = regex(r"\A#.*, compile id (\S+)$", re.MULTILINE)
+_PIECE = regex(r"\A#.*, piece ([^\s,]+)", re.MULTILINE)
 """The first line of a graph file: with the compile id, and with which piece of a split graph it is."""
 
 

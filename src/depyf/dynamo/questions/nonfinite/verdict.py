@@ -11,10 +11,10 @@ their backward has run: their inputs, which are mostly alive anyway, not the sav
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from typing import TYPE_CHECKING, Callable, Deque, Dict, Optional, Sequence, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.observe import graph_facts
 from depyf.dynamo.observe.observation import GraphCall, ObservedGraph
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 
-_STATE = re.compile(r"_(?:parameters|buffers)\[")
+_STATE = regex(r"_(?:parameters|buffers)\[")
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import threading
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.hooks import frames, private_names, torch_names
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 _STORES = ("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_ATTR")
-_INPUT = re.compile(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
+_INPUT = regex(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])*)$")
 _TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"

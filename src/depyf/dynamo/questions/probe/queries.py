@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 from depyf.answers.watch import shortened
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.nested_code import is_qualified
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _QUALIFIED = is_qualified(re.compile.__code__)
 """Whether code objects have more than the plain name of their function: from Python 3.11 on."""
 
-_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
+_LINE = regex(r"(?:(?P<file>.+):)?(?P<line>\d+)$")
 
 
 @dataclass(frozen=True)
