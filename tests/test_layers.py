@@ -79,7 +79,7 @@ def part_of(module: str) -> str:
 
 
 def rooms_of(module: str) -> Dict[str, str]:
-    """The room of a module in each package that has rooms: ``depyf.dynamo.hooks.locks`` -> ``{"dynamo": "hooks"}``."""
+    """The room of a module in each package that has rooms: ``depyf.base.locks`` -> ``{"dynamo": "hooks"}``."""
     found = {}
     for package, rooms in ROOMS.items():
         if module.startswith(f"depyf.{package}."):

@@ -61,7 +61,7 @@ OWNERS = {
     "hooks/nested_code.py",
     "hooks/pytree.py",
     "hooks/hooked_context.py",
-    "hooks/locks.py",  # a lock is a context, and no hook
+    "base/locks.py",  # a lock is a context, and no hook
     "dump/full_code/constants.py",  # yields positions of constants, tuples among them
 }
 pytestmark = pytest.mark.skipif(not hasattr(ast, "unparse"), reason="names are read by ast.unparse")

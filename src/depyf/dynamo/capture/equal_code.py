@@ -14,10 +14,10 @@ from types import CodeType
 from typing import Hashable, Optional, Tuple
 
 from depyf.base.late_regex import regex
+from depyf.base.locks import Lock
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler import Decompilation, Hints, LineMap, Verdict, loaded_constants
 from depyf.dynamo.hooks import nested_code
-from depyf.dynamo.hooks.locks import Lock
 
 _NUMBERED = regex(r"__compiled_fn_\d+\Z")
 

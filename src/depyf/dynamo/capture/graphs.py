@@ -13,6 +13,7 @@ import weakref
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence
 
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import GraphFile, KernelFile
@@ -22,7 +23,6 @@ from depyf.dynamo.capture.what_runs import RUNS, note_what_runs
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.attribution import GraphOwners, current_compile_id, current_piece, origin_of
 from depyf.dynamo.hooks.backends import run_by_forward
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.safely import safely

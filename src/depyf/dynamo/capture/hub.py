@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import is_asynchronous
+from depyf.base.locks import Lock
 from depyf.base.messages import warn
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.without_collector import without_collector
@@ -43,7 +44,6 @@ from depyf.dynamo.hooks.debuggers import end_tracing_at_exit, keep_dynamo_out_of
 from depyf.dynamo.hooks.graph_passes import GraphPasses
 from depyf.dynamo.hooks.hooked_context import install, uninstall
 from depyf.dynamo.hooks.late_modules import when_imported
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, put_back_uncovered
 from depyf.dynamo.hooks.run_callback import watch_runs
 from depyf.dynamo.hooks.safely import safely

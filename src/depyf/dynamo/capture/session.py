@@ -6,9 +6,9 @@ import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, List, Optional, Sequence, Tuple, Type
 
+from depyf.base.locks import Lock
 from depyf.dynamo.capture.records import CompiledFunction, GraphFile, KernelFile, R, Record, TransformedCode
 from depyf.dynamo.hooks import frame_evaluation, frames
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
 from depyf.report.render.hidden_values import ALL, TYPES, HiddenValues

@@ -21,12 +21,12 @@ import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.regular_files import read_text
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frames, private_names, torch_settings
 from depyf.dynamo.hooks.attribution import current_compile_id
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute, undo_all
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.directory import write_atomically

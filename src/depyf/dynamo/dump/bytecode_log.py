@@ -6,10 +6,10 @@ import logging
 from types import CodeType
 from typing import Optional
 
+from depyf.base.locks import Lock
 from depyf.decompiler import DecompilationError, decompile_code
 from depyf.dynamo.entries.hints import hints_for
 from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Removable
 from depyf.dynamo.store.names import file_stem

@@ -15,6 +15,7 @@ import time
 from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.base.messages import warn
 from depyf.base.quick_dataclass import replace
 from depyf.base.without_collector import without_collector
@@ -43,7 +44,6 @@ from depyf.dynamo.dump.facts import (
 )
 from depyf.dynamo.guards.live_values import forget
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.report.analysis.facts import Facts, Files, Recorder

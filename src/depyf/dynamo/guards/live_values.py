@@ -25,8 +25,8 @@ from typing import (
     TypeVar,
 )
 
+from depyf.base.locks import Lock
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.torch_types import GuardAnswer, GuardRoot, Guards
 
 

@@ -10,9 +10,9 @@ import functools
 import weakref
 from typing import TYPE_CHECKING, Any, List
 
+from depyf.base.locks import Lock
 from depyf.decompiler.syntax import nested_codes
 from depyf.dynamo.hooks import private_names, torch_names
-from depyf.dynamo.hooks.locks import Lock
 
 if TYPE_CHECKING:
     import torch

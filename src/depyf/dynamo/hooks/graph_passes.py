@@ -18,11 +18,11 @@ import types
 from dataclasses import field
 from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Protocol, Sequence, Tuple, cast
 
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 

@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Any, Callable, ClassVar, Generic, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar, cast
 
 from depyf.base.asynchronous import is_asynchronous, synchronous
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
 from depyf.base.without_warnings import without_warnings
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import report_failure, report_out_of_stack, safely
 

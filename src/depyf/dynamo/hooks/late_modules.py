@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Callable, Dict, List, Optional, Sequence, TypeVar, Union, cast
 
 from depyf.base import meta_path
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting, registered, undo_all
 from depyf.dynamo.hooks.safely import safely
 

@@ -13,10 +13,10 @@ import weakref
 from types import CodeType
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import frame_evaluation, private_names
 from depyf.dynamo.hooks.in_c import Call, InTurn, without_result
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered
 
 keep_builtins(globals())

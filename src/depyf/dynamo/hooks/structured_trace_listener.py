@@ -17,9 +17,9 @@ import time
 from typing import Callable, List, Mapping, Optional
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, registered, replace_everywhere
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.torch_trace.events import BULKY, PHASE, UNREAD, Event, event_name, event_of

@@ -26,10 +26,10 @@ import threading
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from depyf.base.locks import Lock
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.hooked_context import uninstall
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.graph_facts import GraphCopy

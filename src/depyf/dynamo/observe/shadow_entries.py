@@ -12,13 +12,13 @@ import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
+from depyf.base.locks import Lock
 from depyf.base.own_package import is_own
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.entries.entry_check import would_hit
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import registered
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import DynamoFrame

@@ -12,11 +12,11 @@ from typing import Counter as CounterOf
 from typing import Dict, List, Optional, Set, Tuple
 
 from depyf.answers.coverage import Coverage
+from depyf.base.locks import Lock
 from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import frame_evaluation, torch_settings
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.store.names import StableNames
 
 _STANCE = "under torch.compiler.set_stance({!r})"

@@ -8,13 +8,13 @@ from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.watch import BREAK, FALLBACK, WatchEvent, summary
 from depyf.base.late_regex import regex
+from depyf.base.locks import Lock
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen

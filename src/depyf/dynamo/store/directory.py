@@ -17,11 +17,11 @@ from typing import AbstractSet, Callable, Container, Dict, Optional, Tuple, Unio
 from typing import Counter as CounterType
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.locks import Lock
 from depyf.base.messages import describe, warn
 from depyf.base.regular_files import open_regular
 from depyf.base.write_signals import without_write_signals
 from depyf.dynamo.hooks import torch_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import Failure, dumping_into, note_failure, report_failure
 from depyf.dynamo.store.file_locks import exclusive
 from depyf.dynamo.store.plain_names import is_plain, with_plain_name

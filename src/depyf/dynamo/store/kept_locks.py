@@ -11,7 +11,7 @@ import os
 from typing import Dict, List, Optional
 
 from depyf.base.asynchronous import suppressed, synchronous
-from depyf.dynamo.hooks.locks import Lock
+from depyf.base.locks import Lock
 from depyf.dynamo.store.access import Access
 from depyf.dynamo.store.file_locks import Identity, close_all, identity, is_at, is_same, locked, made_locked
 

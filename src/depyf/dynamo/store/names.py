@@ -12,8 +12,8 @@ from types import CodeType
 from typing import Dict, Mapping, Optional, Tuple
 
 from depyf.base.late_regex import regex
+from depyf.base.locks import Lock
 from depyf.base.messages import chosen_word
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.report.render.hidden_values import HiddenValues
 from depyf.torch_trace.addresses import without_addresses

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.source_lines import source_line
 from depyf.dynamo.hooks import private_names, torch_names
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.observe.finite import all_finite, count_bad, facts, tensors_in
 from depyf.dynamo.observe.node_words import running_location

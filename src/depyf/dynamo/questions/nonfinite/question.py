@@ -15,9 +15,9 @@ from typing import Dict, List, Optional, Set, TextIO, Tuple
 from depyf.answers.coverage import Coverage
 from depyf.answers.nonfinite import NonFinite, summary
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say
 from depyf.dynamo.observe.finite import all_finite, count_bad, tensors_in

@@ -12,12 +12,12 @@ from depyf.answers.nonfinite import Line
 from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
 from depyf.answers.watch import shortened
 from depyf.base.asynchronous import synchronous
+from depyf.base.locks import Lock
 from depyf.base.quick_dataclass import replace
 from depyf.base.source_lines import source_line
 from depyf.dynamo.dump.pausing import compiles_nothing
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo, collecting
 from depyf.dynamo.hooks.safely import say
 from depyf.dynamo.observe import graph_facts

@@ -16,10 +16,10 @@ from types import CodeType, FrameType
 from typing import Callable, Dict, List, Optional, Set, Tuple, cast
 
 from depyf.answers.trace import BACKWARD, CODE, Thing
+from depyf.base.locks import Lock
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import frame_evaluation
 from depyf.dynamo.hooks.in_c import Noted, RunNotes
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.safely import safely
 
 _FULL = 3 * 1500

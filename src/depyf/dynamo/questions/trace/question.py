@@ -22,6 +22,7 @@ from depyf.answers.trace import (
     html_of,
     text_of,
 )
+from depyf.base.locks import Lock
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.records import FrameSkipped
@@ -31,7 +32,6 @@ from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.decorated import short_name_now, short_name_of_entry
 from depyf.dynamo.hooks import cache_entries, compile_ids, frame_evaluation, frames, known_code, torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
-from depyf.dynamo.hooks.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import Monitoring, watch_runs
 from depyf.dynamo.hooks.safely import safely

@@ -6,7 +6,7 @@ from time import perf_counter_ns
 from typing import AbstractSet, Dict, List, Optional, Tuple
 
 from depyf.answers.trace import Event, Ran, Repeated, Thing, ThreadTrace, Total, TraceResult
-from depyf.dynamo.hooks.locks import Lock
+from depyf.base.locks import Lock
 from depyf.dynamo.questions.trace.folding import (
     Chunk,
     Item,
