@@ -153,7 +153,11 @@ def violations(source: str, module: str, *, is_package: bool = False) -> List[st
     for line, name in imported_modules(tree, module, is_package):
         if name.split(".")[0] in ("torch", "torchvision", "triton") and here not in TORCH_IN:
             found.append(f"{module}:{line} imports {name}")
-        if name == "re" and module.startswith(WITHOUT_PATTERNS) and module not in PATTERNS_IN:
+        if (
+            name in ("re", "depyf.base.late_regex")
+            and module.startswith(WITHOUT_PATTERNS)
+            and module not in PATTERNS_IN
+        ):
             found.append(f"{module}:{line} reads text by patterns; that is for {', '.join(PATTERNS_IN)}")
         if name.split(".")[0] != "depyf":
             continue

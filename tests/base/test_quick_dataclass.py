@@ -140,3 +140,20 @@ def test_replace_is_that_of_the_standard_library() -> None:
             quick_dataclass.replace(before, no_field=1)
     assert [cls(4).late for cls in (STANDARD[2], QUICK[2])] == [7, 7]
     assert quick_dataclass.replace(QUICK[2](4), x=5).late == 7
+
+
+def test_a_class_whose_reading_was_interrupted_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = classes(quick_dataclass.dataclass)[0]
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        def read(cls: Any) -> Any:
+            del cls.seen
+            raise KeyboardInterrupt
+
+        return read
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dataclasses, "dataclass", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            point(1)
+    assert point(1).seen == []

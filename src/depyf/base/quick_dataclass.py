@@ -1,8 +1,8 @@
 """``dataclass``, as in the standard library, at a fraction of its cost; for classes that depyf's users do not make.
 
 The standard decorator compiles up to seven methods as text for each class, used or not: half a millisecond, and depyf
-has 250 of these classes. Here a method is compiled when it is first called. A frozen class is frozen for the type
-checker only, so that its objects are made three times as fast.
+has 250 of these classes. Here a method is compiled, and the annotations are read, when a method is first called. A
+frozen class is frozen for the type checker only, so that its objects are made three times as fast.
 
 ``replace`` copies an object at a fifth of the cost. Everything else works as in the standard library, ``fields`` and
 ``asdict`` included. Results of public functions keep the standard decorator: setting an attribute raises there.
@@ -18,6 +18,8 @@ else:
     import dataclasses
     from reprlib import recursive_repr
 
+    from depyf.base.locks import Lock
+
     _MISSING = dataclasses.MISSING
 
     def dataclass(cls=None, *, frozen=False, eq=True, repr=True):
@@ -30,12 +32,37 @@ else:
         if "__init__" not in own:
             cls.__init__ = _init_when_called(cls)
         has_hash = own.get("__hash__") is not None or ("__hash__" in own and "__eq__" not in own)
-        cls = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+        cls.__dataclass_fields__ = _FieldsWhenRead(cls)
         if repr and "__repr__" not in own:
             cls.__repr__ = _repr
         if eq:
             _compare_by_fields(cls, frozen=frozen, has_hash=has_hash)
         return cls
+
+    class _FieldsWhenRead:
+        """The attribute ``__dataclass_fields__`` of a class whose annotations nobody has read yet.
+
+        The standard library looks for this name wherever it asks whether a class is a dataclass, also in the bases of
+        another one. Until then, ``field(...)`` is still the value of the class attribute; objects never show that,
+        since ``__init__`` reads the fields.
+        """
+
+        def __init__(self, owner):
+            self._owner = owner
+            self._given = {name: value for name, value in vars(owner).items() if isinstance(value, dataclasses.Field)}
+
+        def __get__(self, _, cls):
+            owner = self._owner
+            with _READING:
+                if vars(owner)["__dataclass_fields__"] is self:
+                    # The standard decorator takes ``field(...)`` out of the class before it has all fields: where it
+                    # was interrupted, or a process forked meanwhile, the next attempt needs them again.
+                    for name, value in self._given.items():
+                        setattr(owner, name, value)
+                    dataclasses.dataclass(init=False, repr=False, eq=False)(owner)
+            return owner.__dataclass_fields__
+
+    _READING = Lock()
 
     def replace(value, /, **changes):
         """Return a copy of a dataclass with other values, as in the standard library, in a fifth of the time.
