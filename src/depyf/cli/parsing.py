@@ -9,6 +9,7 @@ import argparse
 import difflib
 from typing import Iterable, List, NoReturn, Optional, Sequence
 
+import depyf
 from depyf.base.visible import visible
 
 
@@ -21,6 +22,8 @@ class Parser(argparse.ArgumentParser):
         command = next((word for word in words if not word.startswith("-")), None)
         commands = self.commands()
         if command is not None and commands and command not in commands:
+            if command in depyf.__all__ and command.islower():
+                self.error(f"{command} is no command, but a function: depyf.{command}; depyf docs api explains it")
             self.error(f"there is no command {command!r}{did_you_mean(command, commands)}")
         options, unknown = self.parse_known_args(words)
         if unknown:
