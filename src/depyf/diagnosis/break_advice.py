@@ -361,16 +361,16 @@ def is_limit(error: str) -> bool:
 _ACCUMULATED = regex(r"\baccumulated_(?:recompile|cache_size)_limit (?:is|reached|cache size limit)")
 _FOR_LIMIT = (
     "Remove the cause of the recompilations, or raise the limit: "
-    "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6)."
+    "torch._dynamo.config.recompile_limit (cache_size_limit before PyTorch 2.6)."
 )
 _FOR_ACCUMULATED = (
     "The limit is on the entries of one code object, which all instances of a class and all calls of a factory share. "
     "Compile fewer of them, or raise it: torch._dynamo.config.accumulated_recompile_limit "
-    "(accumulated_cache_size_limit before 2.6)."
+    "(accumulated_cache_size_limit before PyTorch 2.6)."
 )
 _FOR_EITHER_LIMIT = (
     "Remove the cause of the recompilations, or raise the limit that was hit, which PyTorch names in its log only: "
-    "torch._dynamo.config.recompile_limit (cache_size_limit before 2.6) for one function, and "
+    "torch._dynamo.config.recompile_limit (cache_size_limit before PyTorch 2.6) for one function, and "
     "accumulated_recompile_limit where many instances of a class or calls of a factory share the code."
 )
 _FOR_SUPPRESSED = "Unset torch._dynamo.config.suppress_errors to see the error, and report it to PyTorch."

@@ -170,3 +170,16 @@ def test_calls_whose_guards_are_not_checked_are_noted(tmp_path: Path) -> None:
     assert [note for note in notes if note not in written] == []
     run = Run(notes=(*notes, "another note"), compilations=(Compilation("0/0", None),))
     assert [line for line in summary_lines(run) if line.startswith("!")] == [f"! {note}" for note in notes]
+
+
+class OfAKey(torch.nn.Module):
+    def forward(self, x: Any, key: str) -> Any:
+        return x + len(key)
+
+
+def test_calls_of_a_module_after_a_limit_are_counted(tmp_path: Path) -> None:
+    with torch._dynamo.config.patch(recompile_limit=2), depyf.prepare_debug(tmp_path):
+        compiled = torch.compile(OfAKey(), backend="eager")
+        for key in ("a", "bb", "ccc", "dddd", "a", "ccc"):
+            compiled(torch.ones(2), key)
+    assert "3 calls ran as plain Python" in (tmp_path / "index.md").read_text()

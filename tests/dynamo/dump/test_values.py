@@ -221,7 +221,7 @@ def test_equal_values_have_one_name_and_the_reader_sees_which_differ(tmp_path: P
         compiled(torch.ones(3), secret("one"))
         compiled(torch.ones(3), secret("two"))
     index = (tmp_path / "index.md").read_text()
-    told = re.search(r"token is &lt;(str \d+)>, and was compiled for &lt;(str \d+)>", index)
+    told = re.search(r"token is \\<(str \d+)>, and was compiled for \\<(str \d+)>", index)
     assert told is not None
     assert told.group(1) != told.group(2)
     guards = (tmp_path / "full_code_for_with_default_0.py").read_text()

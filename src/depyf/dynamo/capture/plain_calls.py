@@ -116,7 +116,7 @@ class _Counts:
     def note(self, callback: object, function: object) -> None:
         """Count a call. The function is the program's: reading an attribute of it may raise anything."""
         if Session.reached_limits:
-            code = frames.code_of_function(function)
+            code = frames.code_that_runs(function)
             for session in self._receivers():
                 session.count_call(code)
         for why in self._unchecked(callback) if callable(callback) else ():

@@ -164,7 +164,7 @@ class Session:
     def note_limit(self, code: CodeType) -> None:
         """Count the calls of this code from now on, if the current call is one that can be counted: of the compiled
         function itself, and not of a function that it calls."""
-        if frames.code_of_function(frames.called_function()) is code:
+        if frames.code_that_runs(frames.called_function()) is code:
             # The count first: another thread counts what it finds in ``limited``.
             self.limited_calls.setdefault(id(code), 1)
             self.limited.setdefault(id(code), (weakref.ref(code), self._runs_of(code)))

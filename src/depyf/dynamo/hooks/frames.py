@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, MethodType
 from typing import Any, Mapping, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names
@@ -76,6 +76,14 @@ def code_of_function(function: object) -> Optional[CodeType]:
     """Return the code of a function or a method; None for other callables."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code if isinstance(code, CodeType) else None
+
+
+def code_that_runs(function: object) -> Optional[CodeType]:
+    """Return the code that a call of a compiled ``function`` runs: of a module, which PyTorch calls by a method of
+    ``Module``, the code of its ``forward``; None for other callables."""
+    if isinstance(function, MethodType) and function.__func__.__qualname__.startswith("Module."):
+        function = getattr(function.__self__, "forward", None)
+    return code_of_function(function)
 
 
 def loads_backward() -> Optional[bool]:

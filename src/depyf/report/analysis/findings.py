@@ -1,7 +1,8 @@
 """The findings worth acting on, in the order of their cost: the user's own code before libraries.
 
 The cost is the compile time in seconds, then the number of times. What a finding costs while the program runs is in no
-trace, and is not estimated.
+trace, and is not estimated; a recompile limit comes first, since calls after it may run as plain
+Python.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.shapes import own_places
 from depyf.report.analysis.sources import Sources
-from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, plain_calls, raised
+from depyf.report.model.counts import LIMIT, RAISED, counts_of, distinct_breaks, lost, plain_calls, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import FailedEntryGuard, Fallback, Finding, GraphBreak, Place, Recompile, Run
@@ -32,18 +33,26 @@ _LONGEST_CHECK = 80
 
 
 def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple[Finding, ...]:
-    """Return the findings, with the ``issues`` of ``torch.export``, in this order: user code before libraries, more
-    compile time first, more occurrences first. Facts about the machine and its compilers, which have no line of the
-    program, come last."""
+    """Return the findings, with the ``issues`` of ``torch.export``, in this order: user code before libraries, limits
+    first, more compile time first, more occurrences first. Facts about the machine and its compilers, which have no
+    line of the program, come last."""
     none: List[Finding] = []
-    found = list(issues)
     # A recompilation of what goes on after a break is the recompilation's cost, and not the break's.
     costs = Costs(run)
-    for of_kind in (_fallbacks, _recompiles, _breaks):
+    limits = parts.part("what to do first", none, _all_of, _limits, run, costs)
+    found = [*issues, *limits]
+    for of_kind in (_other_fallbacks, _recompiles, _breaks):
         found += parts.part("what to do first", none, _all_of, of_kind, run, costs)
     for without_cost in (_cudagraphs, _rerecorded):
         found += parts.part("what to do first", none, _all_of, without_cost, run)
-    found.sort(key=lambda each: (is_of_a_library(run, each.place), -(each.seconds or 0.0), -each.count))
+    found.sort(
+        key=lambda each: (
+            is_of_a_library(run, each.place),
+            each not in limits,  # calls after it may run as plain Python: slow each time, at no compile time
+            -(each.seconds or 0.0),
+            -each.count,
+        )
+    )
     return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
 
 
@@ -63,10 +72,18 @@ def _function_name(run: Run, index: object) -> str:
     return one.qualified_name if one is root else f"{root.qualified_name}, resumed at line {one.resumes_at},"
 
 
-def _fallbacks(run: Run, costs: Costs) -> Iterator[Finding]:
+def _limits(run: Run, costs: Costs) -> Iterator[Finding]:
+    return _fallbacks(run, [each for each in lost(run) if each.cause == LIMIT], costs)
+
+
+def _other_fallbacks(run: Run, costs: Costs) -> Iterator[Finding]:
+    return _fallbacks(run, [*raised(run), *(each for each in lost(run) if each.cause != LIMIT)], costs)
+
+
+def _fallbacks(run: Run, fallbacks: Sequence[Fallback], costs: Costs) -> Iterator[Finding]:
     # The same fallback of several compilations is one finding.
     alike: Dict[Tuple[object, ...], List[Fallback]] = {}
-    for each in (*raised(run), *lost(run)):
+    for each in fallbacks:
         alike.setdefault((each.function, each.cause, each.reason, each.place, each.stack), []).append(each)
     for first, *more in alike.values():
         # The entries before it still run: what was lost is the time of the compilations that failed.
@@ -81,7 +98,7 @@ def _fallback(run: Run, each: Fallback, times: int, seconds: float) -> Finding:
         failed = f"{name} raised" if is_of_python(each.reason) else f"{name} can't be compiled: the call raised"
         title = f"{failed} {what}" + (" while it was compiled" if is_of_python(each.reason) else "")
         text = f"{explanation}. {each.advice}".strip() if explanation else each.advice
-    elif "limit" in each.cause:
+    elif each.cause == LIMIT:
         title = f"{name} hit the recompile limit"
         calls = plain_calls(each) or "Calls run as plain Python"
         text = f"{calls}, because no cache entry fits them. {each.advice}"

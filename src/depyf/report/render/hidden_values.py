@@ -31,7 +31,7 @@ _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _QUOTED = regex(r"(?<!\w)([bBrRuU]{0,2})('(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")")
 _NUMBER = regex(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
-_FRACTION = regex(r"(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
+_FRACTION = regex(r"(?<!PyTorch )(?<![\w.\]])-?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
 _WORD = regex(r"[^\W\d]\w*")
 _NAME_FOLLOWS = regex(r"(?:\b(?:[LG]|__dict__|_modules|_parameters|_buffers)\[|<(?:class|enum) )\Z")
 

@@ -26,7 +26,6 @@ _MARKUP = regex(
     re.VERBOSE,
 )
 _BLOCK = regex(r"^(?:[#>\[]|[-+=](?=[\s\-+=]|$)|(?P<number>\d{1,9})(?=[.)](?:\s|$)))")
-_TO_NAMES = {"<": "&lt;", "&": "&amp;"}
 
 
 def inline(text: object) -> str:
@@ -44,7 +43,7 @@ def _escaped(match: Match[str]) -> str:
     found = match.group()
     if match.lastgroup == "link":
         return "]\\("
-    return _TO_NAMES.get(found) or "".join(f"\\{character}" for character in found)
+    return "".join(f"\\{character}" for character in found)
 
 
 def _not_a_block(match: Match[str]) -> str:
@@ -76,7 +75,10 @@ def link(text: str, path: str) -> str:
 
 def html(text: object) -> str:
     """Return the text on one line inside of an HTML element, as GitHub allows a few."""
-    return inline(text).replace("`", "&#96;").replace(">", "&gt;")
+    line = inline(text)
+    for character, name in (("\\<", "&lt;"), ("\\&", "&amp;"), ("`", "&#96;"), (">", "&gt;")):
+        line = line.replace(character, name)
+    return line
 
 
 def _longest_run(text: str) -> int:
