@@ -208,6 +208,23 @@ OBJECTS = [
         says=("g is torch.cos, and was compiled for torch.sin", "g is torch.nn.functional.relu"),
     ),
     row(
+        "a function of Python, then one of C",
+        C.NAMED,
+        """
+        import torch.nn.functional as F
+
+        def f(x, act):
+            return act(x)
+
+        c = compile(f)
+        for g in (F.relu, F.gelu, F.silu):
+            call(c, torch.ones(2), g)
+        """,
+        {"graphs": 3},
+        expected(NAMED, "call(c, torch.ones(2), F.gelu)", graphs=3),
+        says=("act is torch._C._nn.gelu, and was compiled for torch.nn.functional.relu",),
+    ),
+    row(
         "class that is made for each call",
         C.IDENTITY,
         """

@@ -83,7 +83,7 @@ KNOWN = [
         "fn",
         "function",
         None,
-        "fn is not a function, which it was compiled for",
+        "fn is not a function of Python, and was one when this was compiled",
     ),
     ("TYPE_MISMATCH(L['d'])", "d", None, None, "d is of another class"),
     (

@@ -288,6 +288,10 @@ def _of_state(name: str, state: StateExplanation, before: Optional[str], now: Op
 
 
 def _missing(guard: Guard) -> GuardExplanation:
+    if guard.subject.endswith(".__code__"):
+        name = guard.subject[: -len(".__code__")]
+        words = f"{name} is not a function of Python, and was one when this was compiled"
+        return GuardExplanation(name, words, "function", cause=GuardCause.CLASS)
     # ``getattr failed on source c`` may be about ``c.scale``; depyf has looked where ``detail`` says so.
     is_vague = guard.code.startswith("getattr failed") and not guard.detail
     name = f"{guard.subject}, or an attribute of it," if is_vague else guard.subject
@@ -415,8 +419,11 @@ STATIC_MARK = "static mark"
 
 
 def _function(guard: Guard) -> GuardExplanation:
-    name = guard.subject[: -len(".__code__")]
-    return GuardExplanation(name, f"{name} is another function than it was compiled for", cause=GuardCause.FUNCTION)
+    name, (before, now) = guard.subject[: -len(".__code__")], _values(guard)
+    words = f"{name} is another function than it was compiled for"
+    if now is not None:
+        words = f"{name} is {now}, and was compiled for {before or 'another function'}"
+    return GuardExplanation(name, words, before, now, cause=GuardCause.FUNCTION)
 
 
 def _relation(guard: Guard) -> GuardExplanation:

@@ -255,10 +255,7 @@ _RULES: List[Rule] = [
     (regex(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
     (regex(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
     # Messages of accessors, which could not read a value, and of relations that raised
-    (
-        regex(r"\A(?:\w+: )?Not a function on (.*)\.__code__\Z"),
-        lambda match: Guard(GuardKind.CLASS, match[1], "function"),
-    ),
+    (regex(r"\A(?:\w+: )?Not a function on (.*\.__code__)\Z"), _of(GuardKind.MISSING)),
     (regex(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
     (regex(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
     # Messages of dict managers

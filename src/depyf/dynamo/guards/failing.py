@@ -223,8 +223,9 @@ def _as_missing(
     missing: str, found: Sequence[_Found], values: Mapping[str, object], scope: Mapping[str, object]
 ) -> Guard:
     """Return the guard on a value that is not where it was."""
-    required = (each.line.guard for each in found if each.source == missing and each.line.guard.expected)
-    return as_missing(missing, next(required, NO_GUARD).expected, values, scope)
+    required = (each.line.guard for each in found if each.source == missing)
+    known = (guard for guard in required if guard.expected or guard.identity is not None)
+    return as_missing(missing, next(known, NO_GUARD), values, scope)
 
 
 def _causes(

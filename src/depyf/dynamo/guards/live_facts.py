@@ -32,9 +32,16 @@ _CHECKED = ("original_metadata", "expected", "original_values")
 
 _CONSTANTS = (GuardKind.NUMBER, GuardKind.CHOICE)
 WITH_FACTS = frozenset(
-    (GuardKind.SIZE, GuardKind.CLASS, GuardKind.IDENTITY, GuardKind.MEMBER, GuardKind.METADATA, *_CONSTANTS)
+    (
+        *(GuardKind.SIZE, GuardKind.CLASS, GuardKind.FUNCTION, GuardKind.IDENTITY, GuardKind.MEMBER),
+        *(GuardKind.METADATA, *_CONSTANTS),
+    )
 )
 """The kinds of guards that facts are known of."""
+
+_CODE = "__code__"
+"""Guards on a function are guards on its code, which functions of one ``def`` share."""
+_FUNCTION = "function"
 
 
 def with_facts(
@@ -49,8 +56,12 @@ def with_facts(
         guard = replace(guard, source=guard.source or line.source)
     # ``L['m']`` is ``m`` in the reasons of a recompilation.
     names = {**frame_locals, **guard_runtime.torch_guard_names(), "L": frame_locals, "G": frame_globals}
+    holder, attribute = holder_of(guard.source)
+    source = holder if guard.kind is GuardKind.FUNCTION and attribute == _CODE else guard.source
     try:
-        value = eval(compile(guard.source, "<guard>", "eval"), names)
+        value = eval(compile(source, "<guard>", "eval"), names)
+        if guard.kind is GuardKind.FUNCTION or (guard.kind is GuardKind.CLASS and guard.expected == _FUNCTION):
+            return _with_functions(replace(guard, source=source), guard, value, frame_globals)
         if guard.kind is GuardKind.SIZE:
             return _with_all_sizes(guard, line, value)
         if guard.kind is GuardKind.CLASS:
@@ -73,12 +84,15 @@ _REGISTERED = (
 
 
 def as_missing(
-    source: str, required: Optional[str], frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
+    source: str, line: Guard, frame_locals: Mapping[str, object], frame_globals: Mapping[str, object]
 ) -> Guard:
-    """Return the guard on a value that is not where it was: moved, where the module has it elsewhere. ``required`` is
-    what the entry requires of the value, if it is known."""
+    """Return the guard on a value that is not where it was: moved, where the module has it elsewhere; on the code of
+    what is no function now, the guard on that. ``line`` is the entry's guard on the value, if it is known."""
     missing = Guard(GuardKind.MISSING, source, detail="itself")
     holder, name = holder_of(source)
+    if name == _CODE:
+        no_function = Guard(GuardKind.CLASS, holder, _FUNCTION, identity=line.identity)
+        return with_facts(no_function, no_function, frame_locals, frame_globals)
     owned = next((each for each, _ in _REGISTERED if holder.endswith(f".{each.name}")), None)
     holder = holder if owned is None else holder[: -len(f".{owned.name}")]
     if not holder or not isinstance(name, str):
@@ -94,7 +108,7 @@ def as_missing(
         if isinstance(place, dict) and name in place:
             value = place[name]
             now = "None" if value is None else f"of class {type(value).__qualname__}"
-            return replace(missing, kind=GuardKind.MOVED, expected=required, actual=now, detail=how)
+            return replace(missing, kind=GuardKind.MOVED, expected=line.expected, actual=now, detail=how)
     return missing
 
 
@@ -146,6 +160,15 @@ def _with_names(guard: Guard, value: object, frame_globals: Mapping[str, object]
     return replace(guard, kind=GuardKind.NAMED, expected=before, actual=name)
 
 
+def _with_functions(of_function: Guard, of_code: Guard, value: object, frame_globals: Mapping[str, object]) -> Guard:
+    """Return a guard on the code of a function with the names of the functions, if it has one now; of what is no
+    function now with its name or its class."""
+    named = _with_names(of_function, value, frame_globals)
+    if of_code.kind is GuardKind.FUNCTION:
+        return of_code if named is of_function else replace(of_code, expected=named.expected, actual=named.actual)
+    return replace(of_function, actual=type(value).__qualname__) if named is of_function else named
+
+
 def _is_enum(name: str) -> bool:
     """Return whether a name, which has that of its module, is the name of an enum."""
     parts = name.split(".")
@@ -192,11 +215,15 @@ def _name_in_torch(value: object) -> Optional[str]:
 
 
 def _object_with(identity: Optional[int], like: object, frame_globals: Mapping[str, object]) -> Optional[object]:
-    """Return the object with this id, if the function's globals or a module that has ``like`` knows it: it is alive, so
-    that the id is its own."""
+    """Return the object with this id, or the function whose code has it, if the function's globals or a module that has
+    ``like`` knows it: it is alive, so that the id is its own."""
     modules = (str(getattr(like, "__module__", "")), "builtins", "torch", "torch.nn.functional", "math", "operator")
     owners = (frame_globals, *(vars(sys.modules[name]) for name in modules if name in sys.modules))
-    return next((each for owner in owners for each in list(owner.values()) if id(each) == identity), None)
+    known: Iterator[object] = (each for owner in owners for each in list(owner.values()))
+    for each in known:
+        if id(each) == identity or (type(each) is FunctionType and id(each.__code__) == identity):
+            return each
+    return None
 
 
 def _with_metadata(guard: Guard, value: torch.Tensor) -> Guard:
