@@ -842,9 +842,9 @@ call(c)
     row(
         "json",
         "GB0156",
-        "no advice",
+        BreakCause.OPAQUE_METHOD,
         a_function("return x + json.loads(s)", "torch.ones(3), '3'", "x, s", top="import json"),
-        one("Avoid calling", ("json.loads(s)", "s"), ("'3'", "json.loads('3')")),
+        one(BEFORE, ("json.loads(s)", "s"), ("'3'", "json.loads('3')")),
     ),
     row(
         "resize_",
@@ -904,9 +904,9 @@ call(compile(f), torch.ones(4, requires_grad=True))
     row(
         "np.save",
         "GB0294",
-        "no advice",
+        BreakCause.NUMPY,
         a_function("y = x + 1\nnp.save(b, y.numpy())\nreturn y * 2", top="import io, numpy as np\nb = io.BytesIO()"),
-        one("no advice of its own", ("    np.save(b, y.numpy())\n", "")),
+        one(BEFORE, ("    np.save(b, y.numpy())\n", "")),
     ),
     row(
         "a sparse tensor",
@@ -955,10 +955,10 @@ lib._destroy()
     row(
         "a method of C",
         "GB0156",
-        "no advice",
+        BreakCause.OPAQUE_METHOD,
         a_function("return x + b.seek(0)", top="import io\nb = io.BytesIO()"),
         one(
-            "Avoid calling",
+            BEFORE,
             ("b.seek(0)\n", "n\n"),
             ("def f(x)", "def f(x, n)"),
             ("torch.ones(3)", "torch.ones(3), b.seek(0)"),

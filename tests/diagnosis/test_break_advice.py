@@ -255,6 +255,8 @@ TITLES_OF_PYTORCH_2_13: Dict[BreakCause, List[str]] = {
     BreakCause.RNN: ["Attempted to wrap RNN, GRU, or LSTM"],
     BreakCause.TEXT: ["BUILD_STRING type error"],
     BreakCause.CLASS_BODY: ["Invalid call to __build_class__"],
+    BreakCause.OPAQUE_METHOD: ["Unsupported method call"],
+    BreakCause.NUMPY: ["attempted to trace numpy function unsupported by PyTorch"],
 }
 
 

@@ -49,6 +49,8 @@ class BreakCause(enum.Enum):
     PARAMETER = "a parameter is made"
     RNN = "a recurrent network"
     CLASS_BODY = "a class is made"
+    OPAQUE_METHOD = "a method that Dynamo does not trace"
+    NUMPY = "a function of numpy that PyTorch does not have"
     TEXT = "a text that is made of a dynamic number"
     FORMATTED = "a text that % or format() makes of a dynamic number"
 
@@ -82,6 +84,8 @@ _TITLES: Sequence[Tuple[BreakCause, str]] = [
     (BreakCause.PARAMETER, r"^Attempted to use `torch\.nn\.Parameter\(\)` constructor"),
     (BreakCause.RNN, r"^Attempted to wrap RNN"),
     (BreakCause.CLASS_BODY, r"^Invalid call to __build_class__"),
+    (BreakCause.OPAQUE_METHOD, r"^Unsupported method call$"),
+    (BreakCause.NUMPY, r"^attempted to trace numpy function unsupported by PyTorch"),
     (BreakCause.RAISES, r"^Observed exception"),
     (BreakCause.TEXT, r"^BUILD_STRING type error"),
 ]
@@ -201,6 +205,10 @@ _FOR_BREAKS: Mapping[BreakCause, str] = {
     "that it has made dynamic. Make the text before the call and pass what it selects; or write an "
     "f-string with int() around the number, so that each value needs a compilation of its own.",
     BreakCause.CLASS_BODY: "Define the class outside of the compiled function.",
+    BreakCause.OPAQUE_METHOD: "Dynamo does not trace this method (__new__ makes an object). Call it, or the function "
+    "that calls it, before or after the compiled function, and pass the result.",
+    BreakCause.NUMPY: "Dynamo traces the functions of numpy that PyTorch has, too, and this one it has not. Write it "
+    "with operations of torch, or call it before or after the compiled function.",
     BreakCause.RNN: "Dynamo leaves recurrent networks to PyTorch's own kernels. Where they get no "
     "PackedSequence, which breaks more graphs when it is traced, torch._dynamo.config.allow_rnn = True traces them.",
 }
