@@ -1,5 +1,6 @@
 """Find where each compilation comes from: the line that called ``torch.compile``, which PyTorch does not keep, and the
-stack of the call that is compiled, whose innermost frames PyTorch's ``dynamo_start`` leaves out.
+stack of the call that is compiled, whose innermost frames PyTorch's ``dynamo_start`` leaves out; and the settings that
+are in force there, which belong to the thread.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.frames import callers
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
+from depyf.dynamo.hooks.torch_settings import settings_in_force
 from depyf.torch_trace.events import CALL_SITE, START, Event
 
 keep_builtins(globals())
@@ -60,7 +62,7 @@ class CallSites:
             return None
         stack = [{"filename": path, "line": line, "name": name} for path, line, name in callers()]
         at = self._called_at()
-        meta: Dict[str, object] = {"stack": stack, "thread": threading.get_ident()}
+        meta: Dict[str, object] = {"stack": stack, "thread": threading.get_ident(), "settings": settings_in_force()}
         if at is not None:
             meta.update(filename=at[0], line=at[1])
         return Event(CALL_SITE, event.compile_id, event.attempt, meta, None, event.created)

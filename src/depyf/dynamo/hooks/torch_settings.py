@@ -6,9 +6,11 @@ import ast
 import os
 import sys
 import tempfile
-from typing import Any, Callable, Iterable, List, Tuple
+from contextvars import ContextVar
+from typing import Any, Callable, Iterable, List, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.own_builtins import keep_builtins
 from depyf.decompiler.syntax import parse
 from depyf.dynamo.hooks import private_names, torch_names
@@ -72,16 +74,24 @@ def cache_directory() -> str:
     return str(where()) if where is not None else os.path.join(tempfile.gettempdir(), "depyf")
 
 
-_SET_BY_TORCH = (".deterministic", ".fake_tensor_allow_unsafe_data_ptr_access", "_cache")
+_SET_BY_TORCH = (
+    ".deterministic",
+    ".fake_tensor_allow_unsafe_data_ptr_access",
+    "_cache",
+    ".trace.provenance_tracking_level",
+)
 """Settings that are reported as changed although the user did not: an alias, one that is set while Dynamo traces, and
-the caches that depyf disables.
+what depyf sets: caches are off, launches are reported.
 """
 
+_OF_GRAPHS = (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG)
 
-def settings_that_were_changed() -> List[str]:
-    """Return statements that give Inductor and AOTAutograd the settings of this process, where a statement can."""
+
+def settings_that_were_changed(of: Sequence[torch_names.PrivateName] = _OF_GRAPHS) -> List[str]:
+    """Return statements that give Inductor and AOTAutograd the settings of this process, where a statement can; ``of``
+    names other modules of settings."""
     statements: List[str] = []
-    for name in (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG):
+    for name in of:
         config = name.find() if name.whole in sys.modules else None
         codegen_config = getattr(config, "codegen_config", None)
         defaults = private_names.SAVED_CONFIG.of(config, {})
@@ -96,6 +106,38 @@ def settings_that_were_changed() -> List[str]:
             if not setting.endswith(_SET_BY_TORCH) and (known is None or getattr(known, "default", known) != value):
                 statements.append(line)
     return statements
+
+
+_VARIABLES = regex(r"(?:TORCHDYNAMO|TORCHINDUCTOR|TORCH_COMPILE|TORCH_LOGS|AOT_|PYTORCH_CUDA_ALLOC)(?!\w*_DIR\Z)")
+"""The variables of the environment that PyTorch computes defaults of settings from; not those that name a folder."""
+
+
+def settings_in_force() -> List[str]:
+    """Return the settings of Dynamo, Inductor and AOTAutograd in this thread that are not PyTorch's defaults, as
+    statements: ``torch._dynamo.config.capture_scalar_outputs = True``. Settings that hold functions are left out.
+    Variables of the environment come first: ``TORCHINDUCTOR_MAX_AUTOTUNE=1``."""
+    found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)]
+    of = [name for name in (private_names.DYNAMO_CONFIG, *_OF_GRAPHS) if name.whole in sys.modules]
+    unset = private_names.UNSET_SETTING.find()
+    if unset is None:  # before 2.6
+        return found + settings_that_were_changed(of)
+    # Of 500 settings few are set. PyTorch's own list of them takes a millisecond, and each compilation asks.
+    for name in of:
+        config = name.find()
+        for setting, entry in private_names.SAVED_CONFIG.of(config, {}).items():
+            given = entry.user_override
+            given = given.get() if type(given) is ContextVar else given  # a setting of the thread since 2.12
+            if given is unset and entry.env_value_default is unset and entry.env_value_force is unset:
+                continue
+            if f".{setting}".endswith(_SET_BY_TORCH) or getattr(entry, "deprecated", False):
+                continue
+            text = repr(getattr(config, setting, entry.default))
+            try:
+                if ast.literal_eval(text) != entry.default:
+                    found.append(f"{name.whole}.{setting} = {text}")
+            except synchronous(ValueError, SyntaxError):
+                continue
+    return found
 
 
 def numerics_that_were_changed() -> List[str]:

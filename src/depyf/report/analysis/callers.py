@@ -109,3 +109,14 @@ def call_sites(events: Sequence[Event], sources: Sources) -> Dict[str, Place]:
             if place is not None:
                 found.setdefault(event.compile_id, place)
     return found
+
+
+def settings_of(events: Sequence[Event]) -> Dict[str, Tuple[str, ...]]:
+    """Return PyTorch's settings that were no defaults, as statements, by compilation, where a session has seen them."""
+    found: Dict[str, Tuple[str, ...]] = {}
+    for event in events:
+        if event.name == CALL_SITE and event.compile_id and isinstance(event.meta, Mapping):
+            settings = event.meta.get("settings")
+            if isinstance(settings, (list, tuple)):
+                found[event.compile_id] = tuple(map(str, settings))
+    return found

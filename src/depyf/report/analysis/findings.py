@@ -39,9 +39,12 @@ def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple
     none: List[Finding] = []
     # A recompilation of what goes on after a break is the recompilation's cost, and not the break's.
     costs = Costs(run)
-    limits = parts.part("what to do first", none, _all_of, _limits, run, costs)
+    fallbacks = [*raised(run), *lost(run)]
+    at_limits, elsewhere = ([each for each in fallbacks if (each.cause == LIMIT) is so] for so in (True, False))
+    limits = parts.part("what to do first", none, _all_of, _fallbacks, run, costs, at_limits)
     found = [*issues, *limits]
-    for of_kind in (_other_fallbacks, _recompiles, _breaks):
+    found += parts.part("what to do first", none, _all_of, _fallbacks, run, costs, elsewhere)
+    for of_kind in (_recompiles, _breaks):
         found += parts.part("what to do first", none, _all_of, of_kind, run, costs)
     for without_cost in (_cudagraphs, _rerecorded):
         found += parts.part("what to do first", none, _all_of, without_cost, run)
@@ -72,15 +75,7 @@ def _function_name(run: Run, index: object) -> str:
     return one.qualified_name if one is root else f"{root.qualified_name}, resumed at line {one.resumes_at},"
 
 
-def _limits(run: Run, costs: Costs) -> Iterator[Finding]:
-    return _fallbacks(run, [each for each in lost(run) if each.cause == LIMIT], costs)
-
-
-def _other_fallbacks(run: Run, costs: Costs) -> Iterator[Finding]:
-    return _fallbacks(run, [*raised(run), *(each for each in lost(run) if each.cause != LIMIT)], costs)
-
-
-def _fallbacks(run: Run, fallbacks: Sequence[Fallback], costs: Costs) -> Iterator[Finding]:
+def _fallbacks(run: Run, costs: Costs, fallbacks: Sequence[Fallback]) -> Iterator[Finding]:
     # The same fallback of several compilations is one finding.
     alike: Dict[Tuple[object, ...], List[Fallback]] = {}
     for each in fallbacks:

@@ -15,7 +15,7 @@ from depyf.diagnosis.break_advice import (
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.report.analysis.anchors import Anchored, anchored, from_cache
 from depyf.report.analysis.artifacts import artifacts_of
-from depyf.report.analysis.callers import call_sites, callers, of_callers
+from depyf.report.analysis.callers import call_sites, callers, of_callers, settings_of
 from depyf.report.analysis.compilation_events import Settings, cache_lookups
 from depyf.report.analysis.compilations import Compilations, calls_in, wrapped_names
 from depyf.report.analysis.facts import Facts, FallbackFact, Files, LineOrigins, Recorder
@@ -153,16 +153,24 @@ def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Par
 
 
 def _with_stacks(run: Run, events: Sequence[Event], names: Mapping[object, str], sources: Sources) -> Run:
-    """Add the callers of compiled functions, the calls of ``torch.compile``, decisions about shapes, and the user's own
-    lines. Files that only these name get numbers after the files of the run."""
+    """Add the callers of compiled functions, the calls of ``torch.compile``, the settings in force, decisions about
+    shapes, and the user's own lines. Files that only these name get numbers after the files of the run."""
     stacked = of_callers(events)
     called, sites = callers(stacked, names, sources, run), call_sites(stacked, sources)
+    settings = settings_of(stacked)
+    numbers = {each: number for number, each in enumerate(dict.fromkeys(settings.values()))}
     compilations = tuple(
-        replace(each, callers=called.get(each.compile_id, ()), compiled_at=sites.get(each.compile_id))
+        replace(
+            each,
+            callers=called.get(each.compile_id, ()),
+            compiled_at=sites.get(each.compile_id),
+            settings=numbers[settings[each.compile_id]] if each.compile_id in settings else None,
+        )
         for each in run.compilations
     )
     shapes = shape_events(events, names, sources)
-    return at_own_lines(replace(run, compilations=compilations, shapes=shapes), sources)
+    run = replace(run, compilations=compilations, settings=tuple(numbers), shapes=shapes)
+    return at_own_lines(run, sources)
 
 
 def _compilations(

@@ -64,7 +64,8 @@ class Change:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say what could not be compared.
+    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say which settings differ, and what
+    could not be compared.
 
     ``functions`` are the counts of each of the user's functions by name, None where it was not compiled. ``caches`` say
     what PyTorch's caches answered differently, and why: that is no change.
@@ -126,6 +127,7 @@ def compare(before: ComparedRun, after: ComparedRun) -> RunComparison:
         for side in (before, after)
         if not side.has_events
     )
+    notes += _settings(before, after)
     if unlogged:
         notes += (f"not compared: {counted(unlogged, 'fallback')} of frames that torch's trace does not log",)
     notes += tuple(
@@ -135,6 +137,19 @@ def compare(before: ComparedRun, after: ComparedRun) -> RunComparison:
     counts, times = _counts(before, after), _times(before, after)
     caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
     return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
+
+
+def _settings(before: ComparedRun, after: ComparedRun) -> Tuple[str, ...]:
+    """Return which settings of PyTorch's one side alone had, a text each; nothing where a side did not look."""
+    if not (before.run.settings and after.run.settings):
+        return ()
+    had = [dict.fromkeys(each for settings in side.run.settings for each in settings) for side in (before, after)]
+    return tuple(
+        f"only {side.name} has the settings {', '.join(alone)}"
+        for side, own, other in ((before, had[0], had[1]), (after, had[1], had[0]))
+        for alone in [[each for each in own if each not in other]]
+        if alone
+    )
 
 
 def _by_root(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[Optional[Counts], Optional[Counts]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Optional
+from typing import Dict, Iterator, List, Optional, Tuple
 
+from depyf.base.messages import listed
 from depyf.report.model.counts import RAISED, SKIPPED, Counts, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library
@@ -117,3 +118,12 @@ def cost_of(finding: Finding) -> str:
 def many(number: int, one: str, several: str = "") -> str:
     """Return ``1 graph``, ``2 graphs``."""
     return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def settings_in_words(run: Run) -> Iterator[Tuple[str, Tuple[str, ...]]]:
+    """Yield the settings that were no defaults, with the compile ids that they were in force for, in words, where these
+    are not all."""
+    for number, settings in enumerate(run.settings):
+        ids = [each.compile_id for each in run.compilations if each.settings == number]
+        if settings and ids:
+            yield "" if len(run.settings) == 1 else f" ({listed(ids, _NAMED)})", settings

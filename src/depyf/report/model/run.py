@@ -262,6 +262,7 @@ class Compilation:
     ``passes_ran`` counts Inductor's passes, those that changed nothing too; None where none was observed.
     ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
     ``callers`` is the user's stack at that time, outermost first, ``compiled_at`` the call of ``torch.compile``.
+    ``settings`` is an index into ``Run.settings``, None where nobody looked.
     """
 
     compile_id: str
@@ -293,6 +294,7 @@ class Compilation:
     metrics: Mapping[str, Any] = field(default_factory=dict, repr=False)
     callers: Tuple[Place, ...] = ()
     compiled_at: Optional[Place] = None
+    settings: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -380,7 +382,8 @@ class Run:
     ``origin`` is ``prepare_debug``, ``torch_trace`` or ``files`` (a dump without a manifest). ``rank`` is None for a
     program that is not distributed. ``started`` is in seconds since the epoch. ``launch`` names the launch of a
     followed process (``launches.py``). ``shown_since`` is the time from which on sessions of a long-lived process are
-    shown, None for all of them. ``notes`` say what is missing and why; ``failures`` what depyf failed to make.
+    shown, None for all of them. ``settings`` are the sets of PyTorch's settings that were no defaults when something
+    was compiled, as statements. ``notes`` say what is missing and why; ``failures`` what depyf failed to make.
     """
 
     schema: int = SCHEMA
@@ -405,6 +408,7 @@ class Run:
     cudagraph_rerecords: Tuple[CudaGraphRerecord, ...] = ()
     cache_lookups: Tuple[CacheLookup, ...] = ()
     cache_settings: Tuple[Tuple[str, ...], ...] = ()
+    settings: Tuple[Tuple[str, ...], ...] = ()
     passes: Tuple[Pass, ...] = ()
     phases: Tuple[Phase, ...] = ()
     shapes: Tuple[ShapeEvent, ...] = ()

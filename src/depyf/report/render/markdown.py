@@ -16,7 +16,7 @@ from depyf.report.model.counts import (
     plain_calls,
     status_in_words,
 )
-from depyf.report.model.headline import ORDER_OF_FINDINGS, compile_time, cost_of, headline
+from depyf.report.model.headline import ORDER_OF_FINDINGS, compile_time, cost_of, headline, settings_in_words
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Fallback, Function, Place, Run
 from depyf.report.render.markdown_text import code, inline, link
@@ -88,6 +88,8 @@ def _overview(run: Run) -> Iterator[str]:
     yield "|---|---:|"
     for title, number in rows:
         yield f"| {title} | {number} |"
+    for where, settings in settings_in_words(run):
+        yield f"\nSettings that are not PyTorch's defaults{where}: {', '.join(map(code, settings))}"
 
 
 def _if_known(run: Run, value: object) -> object:

@@ -56,7 +56,7 @@ class Hiding:
         return {name: value for name, value in metrics.items() if isinstance(value, (int, float)) or value is None}
 
     def settings(self, settings: Tuple[Tuple[str, ...], ...]) -> Tuple[Tuple[str, ...], ...]:
-        """Return PyTorch's settings in keys of caches."""
+        """Return settings of PyTorch's."""
         return settings
 
     def lookup(self, lookup: CacheLookup) -> CacheLookup:
@@ -124,6 +124,7 @@ def run_without_values(run: Run, hiding: Hiding) -> Run:
         cudagraph_skips=_texts(run.cudagraph_skips, hiding, "reason", "advice"),
         cache_lookups=tuple(map(hiding.lookup, run.cache_lookups)),
         cache_settings=hiding.settings(run.cache_settings),
+        settings=hiding.settings(run.settings),
         cudagraph_rerecords=_texts(run.cudagraph_rerecords, hiding, "reason", "advice"),
         shapes=shapes,
         findings=tuple(_finding(each, hiding, words) for each in run.findings),

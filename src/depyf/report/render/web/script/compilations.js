@@ -131,6 +131,7 @@ function aboutCompilation(run, one) {
     ["Guards", el("a", { href: address("guards", [one.compile_id], {}, run) }, digits(one.guards.length))],
     ["Attempts", one.restarts.length ? `${one.attempts}, restarted for: ${one.restarts.map((each) => shortened(each, 200)).join("; ")}` : String(one.attempts)],
     ["torch.compile called at", one.compiled_at && place(run, one.compiled_at)], // logs do not have it
+    ["Settings that are not PyTorch's defaults", one.settings !== null && run.settings[one.settings].length ? el("code", {}, run.settings[one.settings].join(", ")) : null],
     ["Called from", one.callers.length ? one.callers.map((where, at) => [at ? " → " : "", place(run, where)]) : null],
   ].filter(([, value]) => value);
   const metrics = Object.entries(one.metrics).filter(([, value]) => typeof value !== "object" || value !== null);

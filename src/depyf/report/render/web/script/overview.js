@@ -11,6 +11,7 @@ function showOverview({ run }, node) {
     el("h1", { class: "headline" }, run.headline || "A run of torch.compile"),
     run.command.length ? el("p", { class: "mono" }, shortened(run.command.join(" "), 120)) : null,
     el("p", { class: "quiet" }, aboutRun(run)),
+    aboutSettings(run),
     run.failures.length ? failures(run) : null,
     RUNS.length > 1 && !DATA.comparison ? aboutRanks() : null,
     tiles(run),
@@ -61,6 +62,13 @@ function aboutRun(run) {
   if (run.rank !== "") parts.push(`rank ${run.rank}`);
   if (run.started) parts.push(new Date(run.started * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC");
   return parts.filter(Boolean).join("  ·  ");
+}
+
+// The settings that are not PyTorch's defaults, if all compilations had the same; others are with each compilation.
+function aboutSettings(run) {
+  const [settings, ...others] = run.settings;
+  if (others.length || !settings || !settings.length) return null;
+  return el("p", { class: "quiet" }, "Settings that are not PyTorch's defaults: ", el("code", {}, settings.join(", ")));
 }
 
 const NOT_TRACED = "Not known: this was made from the files alone, without a manifest.";
