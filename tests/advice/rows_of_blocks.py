@@ -119,6 +119,6 @@ ROWS = [
                 breaks=0,
             ),
         ),
-        says=("Attempted to call function marked as skipped: Random.random. A random number of Python's random",),
+        says=("Random.random (Attempted to call function marked as skipped). A random number of Python's random",),
     ),
 ]

@@ -149,7 +149,7 @@ OF_RAISE = """Observed exception
 @pytest.mark.parametrize(
     ("error", "what", "told", "advice"),
     [
-        (OF_PRINT, "Unsupported: Failed to trace builtin operator: print", "", "Take the print out"),
+        (OF_PRINT, "Unsupported: print (Failed to trace builtin operator)", "", "Take the print out"),
         (
             OF_SIZES,
             "TorchRuntimeError: `linear` failed: RuntimeError: a [3, 5] X [6, 2]",
@@ -327,13 +327,13 @@ def test_of_all_kinds_that_pytorch_knows_only_those_are_advised_that_are_meant()
     ],
 )
 def test_the_function_is_named_that_a_break_is_about(title: str, explanation: str, function: str) -> None:
-    assert described_break(title, explanation) == (f"{title}: {function}" if function else title)
+    assert described_break(title, explanation) == (f"{function} ({title})" if function else title)
 
 
 def test_breaks_of_one_kind_name_a_few_functions_once() -> None:
     explanations = [f"the function `f{number % 5}` in file" for number in range(9)]
     described = described_break("Attempted to call function marked as skipped", *explanations)
-    assert described.endswith(": f0, f1, f2 and 2 more")
+    assert described.startswith("f0, f1, f2 and 2 more (")
 
 
 NO_PHASES = {"_foo", "my_event", "metric"}

@@ -265,11 +265,11 @@ def cause_of_break(reason: str, explanation: str = "") -> Optional[BreakCause]:
 
 
 def described_break(reason: str, *explanations: str) -> str:
-    """Return torch's title of graph breaks with the functions that torch's explanations say they are about, if any."""
+    """Return the functions that torch's explanations of graph breaks say they are about, if any, and torch's title."""
     if not _ABOUT_A_FUNCTION.match(reason):
         return reason
     found = list(dict.fromkeys(name for each in explanations for name in [_function_in(each)] if name))
-    return f"{reason}: {listed(found, _NAMED)}" if found else reason
+    return f"{listed(found, _NAMED)} ({reason})" if found else reason
 
 
 def described_error(error: str) -> Tuple[str, str]:

@@ -97,7 +97,7 @@ def test_a_program_with_six_reasons_to_recompile(ran: Callable[..., Tuple[Run, O
     # Each for a cause of its own. PyTorch before 2.4 names the first guard that fails in its order, the same for two.
     assert (once, twice) == (6, 0) or (IS_OLD and (once, twice) == (4, 1))
     (disabled,) = [title for title in titles if "asks_the_compiler_to_stay_out" in title]
-    assert disabled.endswith("Skip calling `torch.compiler.disable()`d function: note")
+    assert disabled.endswith("note (Skip calling `torch.compiler.disable()`d function)")
     (explanation,) = [each.explanation for each in run.breaks if "disable()`d" in each.reason]
     assert "<function note at 0x0>" in explanation  # the same in every run
     costs = [(finding.seconds or 0.0, finding.count) for finding in run.findings]

@@ -124,6 +124,7 @@ function callerTree(run) {
 function aboutCompilation(run, one) {
   const artifacts = run.byCompilation.get(one.compile_id) || [];
   const shapes = run.shapes.filter((each) => each.compile_id === one.compile_id);
+  const settings = (run.settings || [])[one.settings] || [];
   const facts = [
     ["Function", one.function === null ? null : el("a", { href: run.hrefOf(run.startOf(one.function)) }, run.nameOf(one.function))],
     ["Result", one.failure ? `${statusOf(one)}: ${shortened(one.failure, 400)}` : statusOf(one)],
@@ -131,7 +132,7 @@ function aboutCompilation(run, one) {
     ["Guards", el("a", { href: address("guards", [one.compile_id], {}, run) }, digits(one.guards.length))],
     ["Attempts", one.restarts.length ? `${one.attempts}, restarted for: ${one.restarts.map((each) => shortened(each, 200)).join("; ")}` : String(one.attempts)],
     ["torch.compile called at", one.compiled_at && place(run, one.compiled_at)], // logs do not have it
-    ["Settings that are not PyTorch's defaults", one.settings !== null && run.settings[one.settings].length ? el("code", {}, run.settings[one.settings].join(", ")) : null],
+    ["Settings that are not PyTorch's defaults", settings.length ? el("code", {}, settings.join(", ")) : null],
     ["Called from", one.callers.length ? one.callers.map((where, at) => [at ? " → " : "", place(run, where)]) : null],
   ].filter(([, value]) => value);
   const metrics = Object.entries(one.metrics).filter(([, value]) => typeof value !== "object" || value !== null);

@@ -66,7 +66,7 @@ function aboutRun(run) {
 
 // The settings that are not PyTorch's defaults, if all compilations had the same; others are with each compilation.
 function aboutSettings(run) {
-  const [settings, ...others] = run.settings;
+  const [settings, ...others] = run.settings || []; // a run without any has no such field
   if (others.length || !settings || !settings.length) return null;
   return el("p", { class: "quiet" }, "Settings that are not PyTorch's defaults: ", el("code", {}, settings.join(", ")));
 }
