@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import private_names, torch_names  # noqa: E402
 from depyf.dynamo.store import plain_names  # noqa: E402
+from depyf.report.read.reading import load  # noqa: E402
 
 
 def test_no_code_runs_from_a_name_that_pytorch_can_not_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +68,26 @@ def test_without_a_way_to_keep_dynamo_out_no_code_runs_from_files(
     monkeypatch.setattr(torch_names.PrivateName, "find", lambda name: None if name in missing else find(name))
     run()
     assert [place == str(tmp_path) for place in places] == [True, False]
+
+
+def shrinks(x: Any) -> Any:
+    return x[1:]
+
+
+def prints(x: Any) -> Any:
+    print("once")
+    return x + 1
+
+
+def test_what_a_question_compiles_is_not_recorded(tmp_path: Path) -> None:
+    compiled = torch.compile(shrinks, backend="eager")
+    whole = torch.compile(prints, backend="eager", fullgraph=True)
+    with depyf.prepare_debug(tmp_path):
+        compiled(torch.ones(3))
+        assert depyf.compare(compiled, torch.ones(3)).entry is not None
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            whole(torch.ones(2))
+        assert "this call raises Unsupported" in str(depyf.why(whole, torch.ones(2)))
+    (loaded,) = load([str(tmp_path)])
+    assert len(loaded.run.compilations) == 2
+    assert [each.name for each in loaded.run.functions] == ["shrinks", "prints"]

@@ -10,10 +10,11 @@ import contextlib
 import functools
 import os
 import sys
+import threading
 import weakref
 from collections import deque
 from types import CodeType
-from typing import Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import is_asynchronous
 from depyf.base.locks import Lock
@@ -94,6 +95,8 @@ class Capture:
         self.writer = Writer()
         self._lock = Lock()
         self._sessions: Tuple[Session, ...] = ()
+        self._apart: Dict[int, Tuple[Session, ...]] = {}
+        """The sessions of threads that compile for a question."""
         self._undo: List[Undo] = []
         self._owners = GraphOwners()
         self._modules = GraphModules(self._owners)
@@ -120,6 +123,10 @@ class Capture:
 
         ``compile_id`` is the compilation that is reported, if it is not the compilation that runs now.
         """
+        if self._apart:
+            own = self._apart.get(threading.get_ident())
+            if own is not None:
+                return own
         found: Sequence[Session] = self._sessions
         # Of several sessions into one directory only the innermost receives.
         if len(found) > 1:
@@ -129,6 +136,20 @@ class Capture:
             return found
         compile_id = compile_ids.current_compile_id() if compile_id is None else compile_id
         return [session for session in found if session.wants(compile_id)]
+
+    @contextlib.contextmanager
+    def apart(self, *sessions: Session) -> Iterator[None]:
+        """Report what this thread compiles in the block to ``sessions`` alone: a question compiles copies, which are no
+        part of the program that other sessions record. Within such a block, another one changes nothing."""
+        thread = threading.get_ident()
+        if thread in self._apart:
+            yield
+            return
+        self._apart[thread] = sessions
+        try:
+            yield
+        finally:
+            self._apart.pop(thread, None)
 
     @safely("starting to capture")
     def start(self, session: Session) -> None:

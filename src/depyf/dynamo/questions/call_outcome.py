@@ -13,7 +13,6 @@ from typing import Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.base.quick_dataclass import dataclass
-from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, private_names, torch_settings
 from depyf.dynamo.hooks.last_attempts import Attempt, first_line, last_attempt
@@ -188,7 +187,7 @@ def _by_attempt(call: Missed) -> Optional[Outcome]:
         return None
     if attempt.error in _SOFT and not call.breaks_raise:  # a graph break: the rest was compiled
         return None
-    found = None if attempt.error == _BACKEND or list(capture.receivers()) else trial(call)
+    found = None if attempt.error == _BACKEND else trial(call)
     if found is None:
         words = f"would be compiled again, and may raise what the last attempt raised: {_text(attempt)}"
         return Outcome(words, compiles=True)

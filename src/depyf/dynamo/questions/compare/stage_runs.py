@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.compared import AOT, DECOMPOSITIONS, DYNAMO
 from depyf.base.asynchronous import synchronous
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import (
     cache_entries,
     compiled_callables,
@@ -89,7 +90,8 @@ class CompiledCode:
 
 @contextlib.contextmanager
 def nothing_left_behind() -> Iterator[CompiledCode]:
-    """Restore cache entries, sizes that Dynamo saw, and settings after compilations in the block."""
+    """Restore cache entries, sizes that Dynamo saw, and settings after compilations in the block, which no session of
+    the program records."""
     entries = CompiledCode()
     thread = threading.get_ident()
 
@@ -108,7 +110,7 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
             sizes.clear()
             sizes.update(before)
 
-    with undone_afterwards("forgetting what was compiled") as undo:
+    with capture.apart(), undone_afterwards("forgetting what was compiled") as undo:
         undo += [restore_sizes, entries.forget]
         collecting(undo, lambda: frame_evaluation.watch_bytecode(note))
         collecting(undo, torch_settings.switch_caches_off)
