@@ -7,6 +7,7 @@ The page has the data of each run once (``page_data.py``); views are built and h
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import html
 import re
@@ -86,7 +87,7 @@ def page_parts(
     program = " ".join(runs[0][0].command)[:80] if runs else ""
     parts = {
         "title": html.escape(printable(f"{program or 'A run of torch.compile'} · depyf" if runs else "depyf")),
-        "style": "\n".join(_file("style", name) for name in _STYLES),
+        "style": _style(),
         "script": script,
         "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
@@ -100,10 +101,25 @@ def page_parts(
             yield parts[text] if number % 2 else text
 
 
+# Both are the same in each page of a process. Indentation and lines of comments are an eighth of the page of a small
+# program. No text in these files goes over several lines (tests/report/render/test_page.py).
+
+
+@functools.lru_cache(maxsize=1)
+def _style() -> str:
+    return "\n".join(_lines("style", _STYLES))
+
+
+@functools.lru_cache(maxsize=1)
 def _script() -> str:
     """Return the one script of the page. The content security policy has its hash, so no other script can run."""
-    parts = "\n".join(_file("script", name) for name in _SCRIPTS)
+    parts = "\n".join(line for line in _lines("script", _SCRIPTS) if not line.startswith("//"))
     return f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
+
+
+def _lines(folder: str, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield from filter(None, map(str.strip, _file(folder, name).splitlines()))
 
 
 def _file(folder: str, name: str) -> str:
