@@ -8,6 +8,7 @@ says so until the files are up to date, at the latest when the process ends.
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
@@ -381,6 +382,7 @@ def _working_directory() -> str:
         return ""
 
 
+@functools.lru_cache(maxsize=1)  # a file is read and parsed
 def _version() -> str:
     from importlib import metadata
 
