@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.extract.question import extract
     from depyf.dynamo.questions.nonfinite.question import find_nonfinite
     from depyf.dynamo.questions.probe.question import probe
+    from depyf.dynamo.questions.shadow.question import shadow
     from depyf.dynamo.questions.trace.question import trace
     from depyf.dynamo.questions.watch import watch
     from depyf.dynamo.questions.why import why
@@ -54,6 +55,7 @@ __all__ = [
     "install",
     "prepare_debug",
     "probe",
+    "shadow",
     "trace",
     "uninstall",
     "watch",
@@ -78,6 +80,7 @@ _HOMES = {
     "install": "depyf.dynamo.dump.bytecode_log",
     "prepare_debug": "depyf.dynamo.dump.prepare",
     "probe": "depyf.dynamo.questions.probe.question",
+    "shadow": "depyf.dynamo.questions.shadow.question",
     "trace": "depyf.dynamo.questions.trace.question",
     "uninstall": "depyf.dynamo.dump.bytecode_log",
     "watch": "depyf.dynamo.questions.watch",

@@ -20,6 +20,7 @@ from depyf.dynamo.entries.callables import (
     is_entered,
     is_inner_code,
     is_inner_function,
+    is_module_call,
     leads_to_compiled,
     module_classes,
     plain_function,
@@ -170,10 +171,29 @@ def resolve(given: object, question: str) -> CallTarget:
         wrappers.append(plain_function(target))
         target = wrapped_in(target)
     entered, inner, frame = _entry_point(target)
-    found = CallTarget(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs)
-    found = found if frame is None else _down_to_code(found)
-    if found.frame is None or not isinstance(getattr(plain_function(found.frame), "__code__", None), CodeType):
+    found = _with_code(CallTarget(inner, outer, entered, frame, tuple(wrappers), args=args, kwargs=kwargs))
+    if found is None:
         raise TypeError(f"depyf.{question} can't determine what this call would run: {_not_callable(given)}")
+    return found
+
+
+def target_entered(entered: object, function: object) -> Optional[CallTarget]:
+    """Return the target of a call in which Dynamo's object ``entered`` calls ``function``, None if that runs no Python
+    function."""
+    inner: object = function
+    if is_module_call(function):
+        inner = getattr(function, "__self__", None)
+    elif is_entered(function):  # compiled twice: the outer one counts
+        inner = _innermost(function)
+    return _with_code(CallTarget(inner, inner, entered, python_function(inner if is_entered(function) else function)))
+
+
+def _with_code(found: CallTarget) -> Optional[CallTarget]:
+    """Return the target with the function whose code Dynamo compiles; None if there is none."""
+    inner = found.inner
+    found = found if found.frame is None else _down_to_code(found)
+    if found.frame is None or not isinstance(getattr(plain_function(found.frame), "__code__", None), CodeType):
+        return None
     return replace(found, inner=called_by_inner(inner)) if is_inner_function(inner) else found
 
 

@@ -28,7 +28,7 @@ def python_function(target: Any) -> Optional[object]:
     """
     if isinstance(target, functools.partial):
         return python_function(target.func)
-    if _is_module_call(target):
+    if is_module_call(target):
         return python_function(target.__self__.forward)
     if isinstance(target, FunctionType) or (isinstance(target, MethodType) and hasattr(target.__func__, "__code__")):
         return target
@@ -38,7 +38,7 @@ def python_function(target: Any) -> Optional[object]:
     return python_function(MethodType(own, target)) if isinstance(own, FunctionType) else None
 
 
-def _is_module_call(target: object) -> bool:
+def is_module_call(target: object) -> bool:
     """Return whether this is torch's own ``__call__`` of modules, which calls ``forward``."""
     modules = module_classes()
     if not isinstance(target, MethodType) or not isinstance(target.__self__, modules):

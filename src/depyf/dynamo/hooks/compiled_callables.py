@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from types import MethodType, SimpleNamespace
-from typing import Any, Optional
+from types import FrameType, MethodType, SimpleNamespace
+from typing import Any, Dict, Optional, Tuple
 
+from depyf.base.own_package import is_own
+from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.known_code import is_of_torch
 
@@ -54,3 +56,38 @@ def innermost_backend(callback: object) -> object:
     """Return the user's backend inside Dynamo's wrappers, as cache entries have it."""
     inner = inside_of_callback(callback)
     return callback if inner is None else innermost_backend(inner)
+
+
+_CALLS = (private_names.COMPILE_WRAPPER.name, private_names.FN.name)
+"""The functions of Dynamo that call a compiled function."""
+
+
+def caller_of_hook(frame: FrameType) -> FrameType:
+    """Return the innermost frame that is not depyf's: several hooks may stand around one function of PyTorch."""
+    while is_own(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def enters(frame: FrameType) -> bool:
+    """Return whether this is the frame of Dynamo's function that calls a compiled function."""
+    return frame.f_code.co_name in _CALLS
+
+
+@dataclass(frozen=True)
+class EnteredCall:
+    """A call of a compiled function that is about to run: Dynamo's object, the function inside, and the arguments."""
+
+    entered: object
+    function: object
+    args: Tuple[object, ...]
+    kwargs: Dict[str, object]
+
+
+def entered_call(frame: FrameType) -> Optional[EnteredCall]:
+    """Return the call that a frame of ``enters`` makes; None if this PyTorch names its variables otherwise."""
+    known = frame.f_locals
+    names = ("self", private_names.COMPILED_FUNCTION.name, "args", "kwargs")
+    if not enters(frame) or any(name not in known for name in names):
+        return None
+    return EnteredCall(*(known[name] for name in names))

@@ -61,6 +61,7 @@ FRAME_ACTION = _Name("torch._dynamo.types", "FrameAction", _NOT_OBSERVED, "2.7")
 CLONE_WITH_BACKEND = _Word(_CONVERT_FRAME, "_clone_with_backend", _NOT_OBSERVED)
 FN = _Word(_EVAL_FRAME, "_fn", _NOT_OBSERVED)
 COMPILE_WRAPPER = _Word(_EVAL_FRAME, "compile_wrapper", _NOT_OBSERVED, "2.9")
+COMPILED_FUNCTION = _Word(_EVAL_FRAME, "fn", "shadow samples no calls")
 DYNAMO_RESET = _Name("torch._dynamo", "reset", "what is compiled before torch._dynamo.reset is lost")
 OPTIMIZE = _Name("torch._dynamo", "optimize", "compare can't bisect")
 OPTIMIZE_CONTEXT = _Name(_EVAL_FRAME, "OptimizeContext", "the lines that call torch.compile are not known")
@@ -177,6 +178,9 @@ FULLGRAPH_COUNT = _Name(
 )
 GUARD_FILTER = _Word("torch._dynamo.hooks", "guard_filter_fn", "guards that were dropped are not named as such", "2.6")
 DYNAMO_HOOKS = _Word(_CONVERT_FRAME, "hooks", "guards that were dropped are not named as such")
+BUILD_GUARDS = _Name(
+    _GUARDS, "CheckFunctionManager.build_guards", "shadow does not know which guards were dropped", "2.7"
+)
 UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are treated as errors")
 USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated as errors")
 SKIP_FRAME = _Name("torch._dynamo.exc", "SkipFrame", "graph breaks that skip a frame are not noted")

@@ -26,9 +26,6 @@ from depyf.dynamo.observe.tally import RUNS_AS_PLAIN, Tally, why_not_observed
 from depyf.torch_trace.user_code import is_library
 
 _LIMITS = ("recompile_limit", "accumulated_recompile_limit")
-_CALLS = (private_names.COMPILE_WRAPPER.name, private_names.FN.name)
-"""The functions of Dynamo that call a compiled function."""
-
 _NOT_SUPPORTED = (
     f"this PyTorch has no {private_names.CALLBACK_FROM_STANCE.whole} "
     f"({private_names.CALLBACK_FROM_STANCE.since} and later have it): depyf can't observe compiled graphs with it"
@@ -64,10 +61,8 @@ class ShadowEntries:
             # The wrapper of a compiled function asks for the callback of the stance (``is_call``); other functions of
             # Dynamo do so as well.
             answer = original(callback)
-            caller = sys._getframe(1)
-            while is_own(caller.f_code.co_filename) and caller.f_back is not None:  # the wrapper of a later observer
-                caller = caller.f_back
-            is_call = callable(callback) and caller.f_code.co_name in _CALLS
+            caller = compiled_callables.caller_of_hook(sys._getframe(1))
+            is_call = callable(callback) and compiled_callables.enters(caller)
             ours: Optional[Callable[..., object]] = None
             # A stance that compiles nothing new: shadow entries are compiled only for code that the program has
             # compiled. ``debug()`` compiles nothing at all (False): run the shadow entries that exist. Else replace the

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Callable, ContextManager, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from depyf.answers.why import Why, WhyEntry
 from depyf.base.asynchronous import synchronous
@@ -148,20 +148,32 @@ def _only_compiled(function: Callable[..., object]) -> Callable[..., object]:
     return call
 
 
+def noting_resumed(call: PrivateCopy, backend: object, names: Dict[str, None]) -> Callable[[FrameType], None]:
+    """Return what to call with each frame that starts: it adds to ``names`` the resume functions that run as plain
+    Python although the program's own objects hit an entry."""
+
+    def enter(frame: FrameType) -> None:
+        code = frame.f_code
+        if code.co_name.startswith(RESUMED) and known_code.original_of(code) is None:
+            # For the program's own objects it may hit. If it does not, the call of the program compiles it anew, too.
+            values = {name: call.original_of(value) for name, value in frame.f_locals.items()}
+            if hit_of(cache_entries.cache_entries(code), values, backend) is not None:
+                names.setdefault(code.co_name)
+
+    return enter
+
+
 @contextlib.contextmanager
 def nothing_new_compiled(call: PrivateCopy, backend: object, skipped: List[str]) -> Iterator[None]:
     """Run what is compiled, under the guards that the stance evaluates, and compile nothing. ``skipped`` receives the
     names of resume functions that ran as plain Python because their guards are for the originals of copied objects.
     """
     names: Dict[str, None] = {}
+    enter = noting_resumed(call, backend, names)
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_name.startswith(RESUMED) and known_code.original_of(code) is None:
-            # For the program's own objects it may hit. If it does not, the call of the program compiles it anew, too.
-            values = {name: call.original_of(value) for name, value in frame.f_locals.items()}
-            if hit_of(cache_entries.cache_entries(code), values, backend) is not None:
-                names.setdefault(code.co_name)
+        if event == "call":
+            enter(frame)
 
     before = sys.getprofile()
     with undone_afterwards("restoring the stance") as undo:
@@ -173,6 +185,10 @@ def nothing_new_compiled(call: PrivateCopy, backend: object, skipped: List[str])
         sys.setprofile(note)
         yield
     skipped += names
+
+
+OnlyCompiled = Callable[[PrivateCopy, object, List[str]], ContextManager[None]]
+"""Like ``nothing_new_compiled``."""
 
 
 @dataclass(frozen=True)
@@ -193,10 +209,14 @@ def run_hit(
     shared: StateSnapshot,
     *,
     backward: bool,
-    seed: int,
+    seed: Optional[int],
     change: Change = unchanged,
+    only_compiled: OnlyCompiled = nothing_new_compiled,
 ) -> EntryValues:
-    """Run an entry on a copy of the call. What it shares with the program is restored, random numbers too."""
+    """Run an entry on a copy of the call. What it shares with the program is restored, random numbers too.
+
+    ``seed``: None for the random state of now. ``only_compiled`` keeps new code from being compiled.
+    """
     skipped: List[str] = []
     try:
         call = private_copy(hit.target, args, kwargs)
@@ -205,12 +225,13 @@ def run_hit(
             stack.enter_context(random_numbers_kept(seed))
             stack.enter_context(shared.restored())
             stack.enter_context(change(call))
-            stack.enter_context(nothing_new_compiled(call, hit.backend, skipped))
+            stack.enter_context(only_compiled(call, hit.backend, skipped))
             values = run(call, function, backward=backward).values
     except NotRunError as error:
         return EntryValues({}, not_run=str(error))
     except NoGradientsError:
-        return run_hit(hit, args, kwargs, shared, backward=False, seed=seed, change=change)
+        given = args, kwargs, shared
+        return run_hit(hit, *given, backward=False, seed=seed, change=change, only_compiled=only_compiled)
     except synchronous() as error:
         return EntryValues({}, f"{describe(error)[:500]}")
     after = f"{listed(skipped, 3)} ran as plain Python: no cache entry matches the copies" if skipped else ""

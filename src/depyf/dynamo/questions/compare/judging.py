@@ -6,7 +6,7 @@ against float64 is of the size of eager's. PyTorch's own compiler tests use this
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Mapping, Optional, Tuple
 
 from depyf.answers.compared import Errors, Measured
 from depyf.base.quick_dataclass import dataclass
@@ -128,6 +128,24 @@ class Judge:
             than = "eager's own" if theirs is not None else f"{limits[0]:.1g} of the largest value"
             reason = f"its error is clearly larger than {than}"
         return Measured(name, kind, theirs, ours, reason, theirs is not None)
+
+
+def measured_by_name(
+    judge: Judge,
+    results: Mapping[str, object],
+    eager: Mapping[str, object],
+    reference: Mapping[str, object],
+    noise: Mapping[str, float],
+) -> Tuple[Measured, ...]:
+    """Return how each value of a compiled run compares with that of eager mode, in eager mode's order."""
+    values = []
+    for key, plain in eager.items():
+        if key in results:
+            values.append(judge.measure(key, results[key], plain, reference.get(key), noise.get(key, 0.0)))
+        else:
+            values.append(Measured(key, "", None, None, "is missing in the compiled run"))
+    more = [key for key in results if key not in eager]
+    return (*values, *(Measured(key, "", None, None, "is not there in eager mode") for key in more))
 
 
 def is_little(error: float, eager: object) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import dis
+import functools
 import inspect
 import sys
 from types import CodeType, FrameType, MemberDescriptorType, ModuleType
-from typing import Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Protocol, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
@@ -32,6 +33,19 @@ _Step = Tuple[str, object]
 
 _Chain = Tuple[str, Tuple[_Step, ...], str, int]
 """The name that a chain starts with, its steps, its text, and its line in the original code."""
+
+
+class StartedFrame(Protocol):
+    """A frame, or what has its code and variables."""
+
+    @property
+    def f_code(self) -> CodeType: ...
+
+    @property
+    def f_locals(self) -> Mapping[str, object]: ...
+
+    @property
+    def f_globals(self) -> Mapping[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,6 @@ class ReadObserver:
 
     def __init__(self, code: CodeType) -> None:
         self._code = code
-        self._chains: Dict[CodeType, List[_Chain]] = {}
         self._seen: Set[Tuple[int, object, str]] = set()
         self._frames = 0
         self.reads: List[Read] = []
@@ -82,7 +95,7 @@ class ReadObserver:
 
         def note(frame: FrameType, event: str, _: object) -> None:
             if event == "call":
-                self._enter(frame)
+                self.enter(frame)
 
         sys.setprofile(note)
         try:
@@ -90,7 +103,8 @@ class ReadObserver:
         finally:
             sys.setprofile(before)
 
-    def _enter(self, frame: FrameType) -> None:
+    def enter(self, frame: StartedFrame) -> None:
+        """Add what the code of a frame that starts reads."""
         code = frame.f_code
         if self._frames >= _MOST_FRAMES or len(self.reads) >= _MOST_READS:
             return
@@ -100,9 +114,7 @@ class ReadObserver:
         elif is_users_file(code.co_filename) or (of_module and code.co_name == "forward"):
             self._frames += 1
             try:
-                if code not in self._chains:
-                    self._chains[code] = list(chains_of(code))
-                for chain in self._chains[code]:
+                for chain in known_chains(code):
                     self._follow(frame, *chain)
             except synchronous():  # the program's objects may raise anything: what they hide is not named
                 return
@@ -120,7 +132,7 @@ class ReadObserver:
             text = f"{own.__qualname__}.forward"
             self._add(Read(ATTRIBUTE, text, own, "forward", vars(own)["forward"], f"a call of {name}", place))
 
-    def _follow(self, frame: FrameType, root: str, steps: Tuple[_Step, ...], text: str, line: int) -> None:
+    def _follow(self, frame: StartedFrame, root: str, steps: Tuple[_Step, ...], text: str, line: int) -> None:
         """Add each value along a chain, such as ``s`` and ``s.now`` of ``s.now.k``."""
         code, own = frame.f_code, frame.f_code == self._code
         function, place = qualified_name(code), (code.co_filename, line)
@@ -179,6 +191,12 @@ def item(owner: object, key: object) -> object:
     if type(owner) in (list, tuple) and isinstance(key, int):
         return owner[key] if -len(owner) <= key < len(owner) else ABSENT  # type: ignore[index,arg-type]
     return owner.get(key, ABSENT) if type(owner) is dict else ABSENT
+
+
+@functools.lru_cache(maxsize=_MOST_FRAMES)
+def known_chains(code: CodeType) -> Tuple[_Chain, ...]:
+    """Return what ``chains_of`` yields. Decompiling takes longer than everything else."""
+    return tuple(chains_of(code))
 
 
 def chains_of(code: CodeType) -> Iterator[_Chain]:

@@ -14,7 +14,6 @@ from depyf.answers.compared import (
     Compared,
     Culprit,
     EntryRun,
-    Measured,
     StageResult,
     StaleRead,
 )
@@ -40,7 +39,7 @@ from depyf.dynamo.questions.compare.culprit import Fault, FaultSearch
 from depyf.dynamo.questions.compare.custom_operators import OperatorCheck, custom_operators, own_random_numbers
 from depyf.dynamo.questions.compare.hit_entry import EntryValues, HitEntry, entry_hit, run_hit
 from depyf.dynamo.questions.compare.hit_parts import HitParts, parts_hit
-from depyf.dynamo.questions.compare.judging import Judge, is_little
+from depyf.dynamo.questions.compare.judging import Judge, is_little, measured_by_name
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
 from depyf.dynamo.questions.compare.private_copy import Change, CompileWith, private_copy, unchanged
 from depyf.dynamo.questions.compare.recorded import Backend, StageRecorder
@@ -370,17 +369,8 @@ class _CompareRun:
         return self._judged(stage, name, results), recorder
 
     def _judged(self, stage: str, name: str, results: Dict[str, object]) -> StageResult:
-        values = []
-        for key, eager in self._eager.items():
-            if key in results:
-                noise = self._noise.get(key, 0.0)
-                values.append(self._judge.measure(key, results[key], eager, self._reference.get(key), noise))
-            else:
-                values.append(Measured(key, "", None, None, "is missing in the compiled run"))
-        values += [
-            Measured(key, "", None, None, "is not there in eager mode") for key in results if key not in self._eager
-        ]
-        return StageResult(stage, name, tuple(values))
+        values = measured_by_name(self._judge, results, self._eager, self._reference, self._noise)
+        return StageResult(stage, name, values)
 
     def _is_noisy(self) -> bool:
         """Check whether eager mode itself is nondeterministic, and whether it draws random numbers."""

@@ -9,6 +9,7 @@ explains the difference. Where no such value is found, the values that no guard 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import gc
 import inspect
@@ -18,7 +19,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from depyf.answers.compared import StaleRead
 from depyf.base.asynchronous import synchronous
-from depyf.base.quick_dataclass import replace
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard_sources import as_written, holder_of
 from depyf.dynamo.entries.callables import module_classes, plain_function
 from depyf.dynamo.guards.entry_guards import EntryGuards
@@ -44,6 +45,9 @@ _MOST_PEERS = 4
 """So many other objects are tried for one value."""
 
 _MOST_NAMED = 4
+_EARLIER = -1
+"""The rank of what a value is known to have been."""
+
 _OF_VALUES = 3
 """The rank of another number, text or flag: a constant of the entry, which may be there for another reason."""
 _MOST_OBJECTS = 500
@@ -68,11 +72,31 @@ class _Alternative(NamedTuple):
     rank: int
 
 
+@dataclass(frozen=True)
+class _OfProgram:
+    """An object of the program, of which a call gets a copy."""
+
+    value: object
+
+
+class KnownBefore(NamedTuple):
+    """What a value is known to have been: the words for it, and the object."""
+
+    words: str
+    value: object
+
+
+Before = Callable[[Read, object], Optional[KnownBefore]]
+"""Returns what a read gave before, None if it is not known or the same; it gets the program's object that is read now,
+too."""
+
+
 class StaleSearch:
     """Looks for the values that explain why an entry computes something else than eager mode.
 
     ``fresh`` are the sources that the guards of a new compilation check. ``run`` runs eager mode after a change of the
-    call, ``of_entry`` runs the entry.
+    call, ``of_entry`` runs the entry. ``before`` knows what some values were when the entry was right: these are tried
+    first.
     """
 
     def __init__(
@@ -83,12 +107,14 @@ class StaleSearch:
         fresh: Set[str],
         run: Callable[[Change], Dict[str, object]],
         of_entry: Callable[[Change], EntryValues],
+        before: Before = lambda *_: None,
     ) -> None:
         self._hit = hit
         self._values = hit.target.frame_locals(args, kwargs)
         self._fresh = fresh
         self._run = run
         self._of_entry = of_entry
+        self._before = before
         self._originals: Dict[int, int] = {}
         self._copy: Optional[PrivateCopy] = None  # the ids of its objects have to stay theirs
 
@@ -114,9 +140,11 @@ class StaleSearch:
             for one, other in itertools.combinations([each for each in found if each.rank == _OF_VALUES], 2)
             if one.read is not other.read
         ]
-        # One change, then two at once. By chance, several changes of numbers may give the same results: all are named,
+        known_before = tuple(each for each in found if each.rank == _EARLIER)
+        together = [known_before] if len(known_before) > 1 else []
+        # One change, then all that are known, then two at once. By chance, several changes of numbers may give the same results: all are named,
         # each with what it would explain.
-        for changes in ([(each,) for each in found], pairs[:_MOST_RUNS]):
+        for changes in ([(each,) for each in found], together, pairs[:_MOST_RUNS]):
             explaining: List[Tuple[_Alternative, ...]] = []
             for each in changes:
                 if explaining and (explaining[0][0].rank < _OF_VALUES or len(explaining) == _MOST_NAMED):
@@ -217,6 +245,10 @@ class StaleSearch:
         constants = list(constants_of(self._hit.entry.code, plain_function(self._hit.target.frame).__globals__))
         for read in reads:
             value = read.value
+            earlier = self._before(read, value if self._copy is None else self._copy.original_of(value))
+            if earlier is not None:
+                words = f"with {read.text} = {earlier.words}, as when it was compiled"
+                yield _Alternative(read, words, _OfProgram(earlier.value), _EARLIER)
             yield from _without(read)
             if isinstance(value, FunctionType):
                 yield from _replaced_functions(read)
@@ -247,6 +279,8 @@ class StaleSearch:
 
     def _in(self, call: PrivateCopy, value: object) -> object:
         """Return what an object of the observed copy is in another copy."""
+        if isinstance(value, _OfProgram):
+            return copy.deepcopy(value.value, call.memo)
         original = self._originals.get(id(value))
         return value if original is None else call.memo.get(original, value)
 

@@ -9,9 +9,12 @@ forked child is used.
 from __future__ import annotations
 
 import contextlib
+import functools
+import random
+import sys
 from collections import deque
-from types import CellType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
+from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.module_namespace import namespace_of
@@ -20,7 +23,7 @@ from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespace
 from depyf.dynamo.hooks.nested_code import names_in
-from depyf.dynamo.hooks.safely import report_failure
+from depyf.dynamo.hooks.safely import report_failure, safely
 from depyf.torch_trace.user_code import is_library
 
 if TYPE_CHECKING:
@@ -43,7 +46,24 @@ class StateSnapshot:
         self._seen: Dict[int, object] = {}
         self._undo: List[Callable[[], None]] = []
         self._todo: Deque[object] = deque()
+        self._functions: Set[_Place] = set()
+        self.shares = False
+        """Whether it has values, not only bindings of names, that other code may change meanwhile."""
+        self.not_restored: Dict[str, None] = {}
+        """The classes of reachable objects whose changes can't be restored."""
         self.complete = self._search(target, arguments)
+
+    def cover(self, frame: FrameType) -> None:
+        """Add what the function of a frame that starts now reaches by name, if it was not found before."""
+        code = frame.f_code
+        place = _place_of(code)
+        if place in self._functions or is_library(code.co_filename):
+            return
+        self._functions.add(place)
+        known = frame.f_locals
+        self._names(frame.f_globals, set(names_in(code)), own=False)
+        self._all(known[name] for name in code.co_freevars if name in known)
+        self._visit_all(set())
 
     def _search(self, target: CallTarget, arguments: Sequence[object]) -> bool:
         """Visit everything reachable; return False if that is too much, or objects can't be read."""
@@ -57,23 +77,35 @@ class StateSnapshot:
             self._all(shared)
             for value in (target.inner, *arguments):  # copied, but their methods are the program's
                 self._classes(value)
-            while self._todo and len(self._seen) <= _MOST_OBJECTS:
-                value = self._todo.popleft()
-                if isinstance(value, FunctionType):
-                    self._function(value, own=id(value) in own)
-                else:
-                    self._value(value)
+            self._visit_all(own)
         except synchronous() as error:
             report_failure("looking for what a call may change", error)
             return False
         return not self._todo
 
+    def _visit_all(self, own: Set[int]) -> None:
+        while self._todo and len(self._seen) <= _MOST_OBJECTS:
+            value = self._todo.popleft()
+            if isinstance(value, FunctionType):
+                self._function(value, own=id(value) in own)
+            else:
+                self._value(value)
+
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
-        """Restore the values of the snapshot after the block."""
+        """Restore the values of the snapshot after the block; those, too, that ``cover`` adds inside."""
         with undone_afterwards("restoring what a call has changed") as undo:
-            undo += reversed(self._undo)
+            undo.append(self._restore)
             yield
+
+    def _restore(self) -> None:
+        for undo in list(self._undo):
+            safely("restoring what a call has changed")(undo)()
+
+    def _changes(self, undo: Callable[[], None]) -> None:
+        """Add how a value that is shared with the program is restored."""
+        self.shares = True
+        self._undo.append(undo)
 
     def _add(self, value: object) -> None:
         if not isinstance(value, _ATOMS) and id(value) not in self._seen:
@@ -83,21 +115,12 @@ class StateSnapshot:
     def _function(self, function: FunctionType, *, own: bool) -> None:
         """Add what a function reaches by name; its ``own`` tensors and enclosed variables are in the private copy."""
         self._seen[id(function)] = function
+        self._functions.add(_place_of(function.__code__))
         self._add(getattr(function, "__wrapped__", None))
         if is_library(function.__code__.co_filename):
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
-        # Globals by the names in the code: modules only by the attributes that the code names, tensors and modules of
-        # ``own`` functions not at all, since the private copy has its own. A name that the call binds is unbound again.
-        namespace = function.__globals__
-        names = set(names_in(function.__code__))
-        for name in names & set(namespace):
-            value = namespace[name]
-            if isinstance(value, ModuleType):
-                self._module(value, names)
-            elif not (own and isinstance(value, self._kept)):
-                self._add(value)
-        self._undo += [_binding(namespace, name) for name in names]
+        self._names(function.__globals__, set(names_in(function.__code__)), own=own)
         for cell in function.__closure__ or ():
             with suppressed(ValueError):  # an empty one
                 if own:
@@ -105,6 +128,17 @@ class StateSnapshot:
                 else:
                     self._undo.append(_cell(cell, cell.cell_contents))
                     self._add(cell.cell_contents)
+
+    def _names(self, namespace: Dict[str, object], names: Set[str], *, own: bool) -> None:
+        # Globals by the names in the code: modules only by the attributes that the code names, tensors and modules of
+        # ``own`` functions not at all, since the private copy has its own. A name that the call binds is unbound again.
+        for name in names & set(namespace):
+            value = namespace[name]
+            if isinstance(value, ModuleType):
+                self._module(value, names)
+            elif not (own and isinstance(value, self._kept)):
+                self._add(value)
+        self._undo += [_binding(namespace, name) for name in names]
 
     def _module(self, module: ModuleType, names: Set[str]) -> None:
         """Add the values that are reached as ``module.name``, if the module is the user's."""
@@ -140,16 +174,22 @@ class StateSnapshot:
         elif isinstance(value, MethodType):
             self._add(value.__func__)
             self._add(value.__self__)
-        elif type(value).__module__ not in ("builtins", "collections"):
-            self._object(value)
+        elif _state_of(value) is not None:  # a generator of random numbers, a numpy array
+            self._changes(_state_of(value))  # type: ignore[arg-type]
         elif isinstance(value, (list, deque, bytearray)):
-            self._undo.append(_sequence(value, list(value)))
+            self._changes(_sequence(value, list(value)))
             self._all(value)
+            self._object(value)
         elif isinstance(value, (set, dict)):  # their keys can't change
-            self._undo.append(_keyed(value, set(value) if isinstance(value, set) else dict(value)))
+            self._changes(_keyed(value, set(value) if isinstance(value, set) else dict(value)))
             self._all(value.values() if isinstance(value, dict) else value)
+            self._object(value)
         elif isinstance(value, tuple):
             self._all(value)
+        elif hasattr(type(value), "__next__"):  # a call that goes on with it can't be taken back
+            self.not_restored.setdefault(type(value).__qualname__)
+        elif type(value).__module__ not in ("builtins", "collections"):
+            self._object(value)
 
     def _all(self, values: Iterable[object]) -> None:
         for each in list(values):
@@ -164,16 +204,23 @@ class StateSnapshot:
             inner = getattr(value, "__func__", getattr(value, "fget", value))
             self._add(inner)
             if not callable(inner):
-                self._undo.append(_attribute(cls, name, value))
+                self._changes(_attribute(cls, name, value))
         for base in cls.__bases__:
             self._add(base)
 
     def _object(self, value: object) -> None:
         """Add an object of a class of the user's, or of a class that torch registers as holding tensors."""
         inside = getattr(value, "__dict__", None)
-        if isinstance(inside, dict) and (_is_user_module(type(value).__module__) or isinstance(value, self._kept)):
-            self._add(inside)
+        if _is_user_module(type(value).__module__) or isinstance(value, self._kept):
+            if isinstance(inside, dict):
+                self._add(inside)
             self._add(type(value))
+            for slot, descriptor in _slots_of(type(value)):
+                held = getattr(value, slot, _ABSENT)
+                self._changes(_slot(value, descriptor, held))
+                self._add(held)
+        elif isinstance(inside, dict):  # of a library: its own attributes, and not what these hold
+            self._changes(_keyed(inside, dict(inside)))
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         import torch
@@ -193,7 +240,52 @@ class StateSnapshot:
             if tensor.grad is not gradient:
                 tensor.grad = gradient
 
-        self._undo.append(undo)
+        self._changes(undo)
+
+
+_Place = Tuple[str, int, str]
+
+
+def _place_of(code: CodeType) -> _Place:
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
+def _state_of(value: Any) -> Optional[Callable[[], None]]:
+    """Return what restores the present state of a generator of random numbers or a numpy array; None for others."""
+    import torch
+
+    numpy: Any = sys.modules.get("numpy")
+    if isinstance(value, torch.Generator):
+        return functools.partial(value.set_state, value.get_state())
+    if isinstance(value, random.Random):
+        return functools.partial(value.setstate, value.getstate())
+    if numpy is None or not hasattr(numpy, "ndarray"):
+        return None
+    if isinstance(value, numpy.random.RandomState):
+        return functools.partial(value.set_state, value.get_state())
+    if isinstance(value, numpy.random.Generator):
+        return functools.partial(setattr, value.bit_generator, "state", value.bit_generator.state)
+    if isinstance(value, numpy.ndarray) and value.flags.writeable:
+        return functools.partial(numpy.copyto, value, value.copy())
+    return None
+
+
+def _slots_of(cls: type) -> Iterator[Tuple[str, MemberDescriptorType]]:
+    for each in cls.__mro__:
+        for name, member in vars(each).items():
+            if isinstance(member, MemberDescriptorType):
+                yield name, member
+
+
+def _slot(owner: object, member: MemberDescriptorType, value: object) -> Callable[[], None]:
+    def undo() -> None:
+        if value is _ABSENT:
+            with suppressed(AttributeError):
+                member.__delete__(owner)
+        else:
+            member.__set__(owner, value)
+
+    return undo
 
 
 def shared_with(target: CallTarget, arguments: Sequence[object], notes: List[str]) -> StateSnapshot:

@@ -1,0 +1,95 @@
+"""What ``shadow`` finds while a program runs: compiled code that is no longer what the program says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, get_args
+
+from depyf.answers.consoles import in_console
+from depyf.answers.watch import counted, shortened
+
+ShadowKind = Literal["stale", "dropped guard", "wrong"]
+STALE: Final = "stale"
+DROPPED: Final = "dropped guard"
+WRONG: Final = "wrong"
+
+
+@dataclass(frozen=True)
+class ShadowFinding:
+    """A cache entry that computes something else than eager mode, or whose dropped guard fails; prints as two lines.
+
+    ``kind`` is ``stale`` (a value has changed that no guard of the entry checks), ``dropped guard`` (a guard fails that
+    a filter has dropped, or that the stance skips) or ``wrong`` (no such value was found). ``function`` is the user's
+    name of what was called, ``entry`` the compile id of the entry. ``place`` is the file and the line of the user that
+    reads the value, or where the function begins. ``cause`` has the value then and now, where they are known.
+    ``difference`` is what differs, empty where nothing was run twice. ``advice`` is what to do, or to run.
+    """
+
+    kind: ShadowKind
+    function: str
+    entry: str
+    place: Optional[Tuple[str, int]]
+    cause: str
+    difference: str = ""
+    advice: str = ""
+
+    @property
+    def line(self) -> Optional[int]:
+        """The number of the line, None if it is not known."""
+        return None if self.place is None else self.place[1]
+
+    def __str__(self) -> str:
+        """Return two lines: ``stale f [0/0] train.py:12: s.now was ...``, and what differs, with what to do."""
+        where = "" if self.place is None else f" {shortened(self.place[0])}:{self.place[1]}"
+        first = " ".join(f"{self.kind} {self.function} [{self.entry}]{where}: {self.cause}".split())
+        second = ". ".join(filter(None, (self.difference, self.advice)))
+        return f"{first}\n  {' '.join(second.split())}"
+
+    _repr_pretty_ = in_console
+
+    def to_dict(self) -> Dict[str, object]:
+        """Return it as plain data, for JSON."""
+        filename, line = self.place or (None, None)
+        return {
+            "kind": self.kind,
+            "function": self.function,
+            "entry": self.entry,
+            "filename": filename,
+            "line": line,
+            "cause": self.cause,
+            "difference": self.difference,
+            "advice": self.advice,
+        }
+
+
+@dataclass(frozen=True)
+class ShadowCounts:
+    """How far a ``shadow`` looked: ``calls`` of compiled functions, how many of them were ``sampled`` and ``checked``,
+    and why the others were not checked, with their numbers."""
+
+    calls: int
+    sampled: int
+    checked: int
+    reasons: Mapping[str, int]
+
+
+_MOST_REASONS = 5
+
+
+def summary(findings: Sequence[ShadowFinding], counts: ShadowCounts) -> Iterator[str]:
+    """Yield lines for the end: how far it looked, what was found, and what was not checked."""
+    calls = counted(counts.calls, "call")
+    if not counts.sampled:
+        yield f"depyf shadow: none of {calls} of compiled functions was sampled: nothing is known of them"
+        return
+    numbers: List[str] = [
+        counted(sum(each.kind == kind for each in findings), f"{kind} finding") for kind in get_args(ShadowKind)
+    ]
+    found = ", ".join(each for each in numbers if not each.startswith("0 ")) or "no finding"
+    yield f"depyf shadow: {counts.checked} of {calls} of compiled functions checked: {found}"
+    reasons = sorted(counts.reasons.items(), key=lambda each: -each[1])
+    for reason, count in reasons[:_MOST_REASONS]:
+        yield f"  {counted(count, 'sampled call')} not checked: {reason}"
+    left = len(reasons) - _MOST_REASONS
+    if left > 0:
+        yield f"  and for {counted(left, 'other reason')}"

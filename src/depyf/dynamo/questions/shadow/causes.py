@@ -1,0 +1,149 @@
+"""Why an entry computes something else than eager mode: a guard that is not evaluated, a value that no guard checks, or
+neither, and then its graph is the suspect.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.answers.compared import Measured, StaleRead
+from depyf.answers.shadowed import DROPPED, STALE, WRONG, ShadowFinding
+from depyf.answers.why import GuardFailure
+from depyf.base.asynchronous import synchronous
+from depyf.base.messages import cut, listed
+from depyf.dynamo.entries.call_target import CallTarget
+from depyf.dynamo.entries.entry_check import first_failure
+from depyf.dynamo.guards.entry_guards import EntryGuards
+from depyf.dynamo.guards.failing import failing_guards
+from depyf.dynamo.hooks import cache_entries, frame_evaluation
+from depyf.dynamo.hooks.dropped_guards import UnfilteredGuards
+from depyf.dynamo.hooks.torch_types import Guards
+from depyf.dynamo.questions.compare.hit_entry import HitEntry
+from depyf.dynamo.questions.compare.observed_reads import Read
+from depyf.dynamo.questions.compare.stale_reads import KnownBefore, StaleSearch
+from depyf.dynamo.questions.shadow.earlier import EarlierValues, in_words
+from depyf.dynamo.questions.shadow.protected import StoppedError
+from depyf.dynamo.questions.shadow.runs import ShadowRuns
+
+_NAMED = 3
+_LONGEST = 160
+
+
+class FailingGuard:
+    """A guard that the entry of a call is not checked against, and that fails for the call."""
+
+    def __init__(self, target: CallTarget, entry: cache_entries.CacheEntry, guard: GuardFailure, why: str) -> None:
+        self._target = target
+        self._entry = entry
+        self._guard = guard
+        self._why = why
+
+    def finding(self, wrong: Sequence[Measured], skipped: str = "") -> ShadowFinding:
+        """Return what is reported; ``wrong`` are the values that differ, ``skipped`` is why nothing was run twice."""
+        name, code = self._target.shown
+        place = self._guard.location or (code.co_filename, code.co_firstlineno)
+        ran = in_short(wrong) if wrong else "the results were not compared" + (f": {skipped}" if skipped else "")
+        advice = "let the filter keep this guard" if self._why == _FILTER else "do not skip guards here"
+        cause = f"{self._guard.explanation.words}, and {self._why}"
+        return ShadowFinding(DROPPED, name, self._entry.compile_id or "", place, cause, ran, advice)
+
+
+_FILTER = "guard_filter_fn has dropped the guard on this"
+_STANCE = "the stance skips the guard on this (skip_guard_eval_unsafe)"
+
+
+def failing_guard(
+    target: CallTarget, entry: cache_entries.CacheEntry, values: Mapping[str, object], unfiltered: UnfilteredGuards
+) -> Optional[FailingGuard]:
+    """Return the first guard that was dropped or is skipped, and that fails for these local variables."""
+    everything = unfiltered.of(entry.guard_manager)
+    checked: List[Tuple[Optional[Guards], str]] = [(everything, _FILTER)]
+    if frame_evaluation.skips_guards():
+        checked.append((entry.guard_manager, _STANCE))
+    for guards, why in checked:
+        if guards is None:
+            continue
+        first, holds = first_failure(guards, values)
+        if not holds:
+            failing = failing_guards(guards, values, first, target.code.co_filename)
+            return FailingGuard(target, entry, failing.causes[0], why)
+    return None
+
+
+class CauseSearch:
+    """Finds the reason why the entry of a call is wrong."""
+
+    def __init__(self, runs: ShadowRuns, earlier: EarlierValues, unfiltered: UnfilteredGuards) -> None:
+        self._runs = runs
+        self._hit: HitEntry = runs.hit
+        self._before = earlier.before(self._hit.target.code, self._hit.entry)
+        self._unfiltered = unfiltered
+        self._changed: Dict[Tuple[str, str], Tuple[str, str]] = {}
+        """The values then and now of what has changed, by function and text."""
+
+    def finding(self, wrong: Sequence[Measured]) -> ShadowFinding:
+        """Return what is reported for values of the entry that are wrong."""
+        reads = self._reads()
+        proved = [each for each in reads if each.proof]
+        target, entry = self._hit.target, self._hit.entry.compile_id or ""
+        name, code = target.shown
+        begin = (code.co_filename, code.co_firstlineno)
+        if proved:
+            read = proved[0]
+            return ShadowFinding(
+                STALE, name, entry, read.place or begin, self._stale(proved), in_short(wrong), read.advice or _ADVICE
+            )
+        cause = f"no value was found that explains it, so what {entry} computes is wrong"
+        if reads:
+            cause += f"; or one of these has changed, which no guard checks: {listed([e.name for e in reads], _NAMED)}"
+        advice = f"find the operation: depyf.compare(<{name}, compiled>, <the arguments of this call>)"
+        return ShadowFinding(WRONG, name, entry, begin, cause, in_short(wrong), advice)
+
+    def _reads(self) -> Tuple[StaleRead, ...]:
+        runs = self._runs
+
+        def run_eager(change: object) -> Dict[str, object]:
+            return runs.of_eager(change=change)  # type: ignore[arg-type]
+
+        search = StaleSearch(
+            self._hit, runs.args, runs.kwargs, self._fresh(), run_eager, runs.of_entry, before=self._noted
+        )
+        try:
+            return search.reads(runs.agree)
+        except StoppedError:
+            return ()
+        except synchronous():
+            import traceback; traceback.print_exc()
+            return ()
+
+    def _noted(self, read: Read, now: object) -> Optional[KnownBefore]:
+        known = self._before(read, now)
+        if known is not None:
+            self._changed.setdefault((read.function, read.text), (known.words, in_words(now)))
+        return known
+
+    def _fresh(self) -> Set[str]:
+        """Return the sources of all guards before some were dropped, as far as they are known."""
+        guards = self._unfiltered.of(self._hit.entry.guard_manager)
+        return set() if guards is None else {line.source for line in EntryGuards.of(guards, "guard").lines}
+
+    def _stale(self, proved: Sequence[StaleRead]) -> str:
+        names = []
+        for read in proved[:_NAMED]:
+            known = self._changed.get((read.function, read.name))
+            if known is None:
+                names.append(f"no guard checks {read.name}, read by {read.function}: {read.proof}")
+            else:
+                names.append(f"{read.name} was {known[0]}, is {known[1]}, and no guard checks it")
+        return "; or ".join(names) if not proved[0].alone else "; ".join(names)
+
+
+_ADVICE = "compile anew after the change (torch.compiler.reset()), or read the value where Dynamo guards it"
+
+
+def in_short(wrong: Sequence[Measured]) -> str:
+    """Return what differs, in one sentence: the first value, and how many there are."""
+    first = wrong[0]
+    error = "" if first.compiled is None else f" ({first.compiled})"
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return cut(f"{first.name}: {first.reason}{error}{more}", _LONGEST)

@@ -1,0 +1,140 @@
+"""Run code a second time without an effect that the program could see, within a time limit.
+
+What the code changes in memory is restored by ``state_snapshot``. What it does outside of memory can't be: so a profile
+function sees each call of a C function before it runs, and stops the run where that would print, write to a file,
+start a thread or a process, or use a socket. Each Python function of the program that starts is shown to the snapshot,
+which adds what the function reaches. The same profile function ends a run that takes too long.
+
+Not seen are calls that C code makes (``map(print, values)``, callbacks of autograd's threads), and state in C++. A run
+can't be ended inside of one call of a C function, or in a loop without calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import sys
+import threading
+from time import monotonic
+from types import FrameType
+from typing import Callable, Dict, Iterator, Optional, Sequence
+
+from depyf.base.without_warnings import without_warnings
+from depyf.dynamo.hooks import compile_ids
+from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
+from depyf.torch_trace.user_code import is_library
+
+OnFrame = Callable[[FrameType], None]
+
+_HARMLESS_OF_FILES = frozenset(("fileno", "isatty", "readable", "writable", "seekable", "tell", "flush", "getvalue"))
+
+_EFFECTS: Dict[str, frozenset[str]] = {
+    "builtins": frozenset(("print", "input", "breakpoint")),
+    "_io": frozenset(("open", "open_code")),
+    "io": frozenset(("open", "open_code")),
+    "sys": frozenset(("exit", "settrace", "setrecursionlimit", "addaudithook")),
+    "_thread": frozenset(("start_new_thread", "start_joinable_thread", "interrupt_main", "exit")),
+    "_posixsubprocess": frozenset(("fork_exec",)),
+    "_winapi": frozenset(("CreateProcess", "TerminateProcess", "WriteFile")),
+    "_signal": frozenset(("signal", "alarm", "setitimer", "pthread_kill", "raise_signal")),
+}
+_OF_SYSTEM = ("posix", "nt")
+_EFFECTS_OF_SYSTEM = frozenset(
+    "_exit abort chdir chmod chown close dup2 execv execve fork forkpty ftruncate kill killpg link mkdir mkfifo open "
+    "pipe posix_spawn posix_spawnp putenv pwrite remove rename replace rmdir sendfile symlink system truncate umask "
+    "unlink unsetenv utime write writev".split()
+)
+
+
+def others_run_the_program() -> bool:
+    """Return whether another thread runs code of the program, or will do so at a time of its own (a timer)."""
+    if any(isinstance(each, threading.Timer) for each in threading.enumerate()):
+        return True
+    own = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame: Optional[FrameType] = None if thread == own else innermost
+        while frame is not None:
+            if not is_library(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+    return False
+
+
+class StoppedError(BaseException):
+    """A run that is ended before its end; the message says why. Not an ``Exception``: the code that runs may catch
+    those."""
+
+
+class Protection:
+    """What protects the program from the runs of one sampled call."""
+
+    def __init__(self, shared: StateSnapshot, seconds: float) -> None:
+        self._shared = shared
+        self._seconds = seconds
+        self._is_library: Dict[str, bool] = {}
+        self.stopped = ""
+        """Why a run was stopped: its code may have caught the exception."""
+
+    @contextlib.contextmanager
+    def installed(self, listeners: Sequence[OnFrame] = (), *, limited: bool) -> Iterator[None]:
+        """Protect the block; ``listeners`` are called with each frame that starts. ``limited``: it has a time limit.
+
+        Raises ``StoppedError`` where the block would do what can't be undone, or takes too long.
+        """
+        self.stopped = ""
+        deadline = monotonic() + self._seconds if limited else float("inf")
+        own = threading.get_ident()
+        cover = self._cover
+
+        def note(frame: FrameType, event: str, called: object) -> None:
+            if event == "call":
+                cover(frame)
+                for each in listeners:
+                    each(frame)
+            elif event == "c_call":
+                effect = effect_of(called)
+                if effect and compile_ids.current_compile_id() is None:  # else a backward is compiled that was not yet
+                    self._stop(effect)
+            if monotonic() > deadline and threading.get_ident() == own:
+                self._stop(f"it took longer than {self._seconds:g} s in eager mode")
+
+        before, traced = sys.getprofile(), sys.gettrace()
+        with without_warnings():
+            try:
+                sys.settrace(None)  # a debugger must not stop here, and coverage not count it
+                sys.setprofile(note)
+                yield
+            finally:
+                sys.setprofile(before)
+                sys.settrace(traced)
+        if self.stopped:
+            raise StoppedError(self.stopped)
+
+    def _cover(self, frame: FrameType) -> None:
+        file = frame.f_code.co_filename
+        known = self._is_library.get(file)
+        if known is None:
+            known = self._is_library.setdefault(file, is_library(file))
+        if not known:
+            self._shared.cover(frame)
+
+    def _stop(self, why: str) -> None:
+        self.stopped = why
+        raise StoppedError(why)
+
+
+def effect_of(called: object) -> Optional[str]:
+    """Return what a call of this C function does outside of memory, in words; None if that is nothing."""
+    owner = getattr(called, "__self__", None)
+    name = getattr(called, "__name__", "")
+    if isinstance(owner, io.IOBase):
+        return None if name in _HARMLESS_OF_FILES else f"it calls {type(owner).__name__}.{name} of a file"
+    if isinstance(owner, socket.socket):
+        return f"it uses a socket ({name})"
+    module = getattr(called, "__module__", None)
+    if not isinstance(module, str):
+        return None
+    if name in _EFFECTS.get(module, ()) or (module in _OF_SYSTEM and name in _EFFECTS_OF_SYSTEM):
+        return f"it calls {'os' if module in _OF_SYSTEM else module.lstrip('_')}.{name}".replace("builtins.", "")
+    return None
