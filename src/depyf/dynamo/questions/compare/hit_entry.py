@@ -16,7 +16,7 @@ from typing import Callable, ContextManager, Dict, Iterator, List, Mapping, Opti
 from depyf.answers.why import Why, WhyEntry
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe, listed
-from depyf.base.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.callables import is_inner_code, module_classes, plain_function, static_attribute
 from depyf.dynamo.entries.entry_check import hit_of
@@ -200,6 +200,8 @@ class EntryValues:
     values: Mapping[str, object]
     error: str = ""
     not_run: str = ""
+    no_gradients: str = ""
+    """Why its results can't be differentiated, as PyTorch says it; empty if they can, or were not to be."""
 
 
 def run_hit(
@@ -229,9 +231,10 @@ def run_hit(
             values = run(call, function, backward=backward).values
     except NotRunError as error:
         return EntryValues({}, not_run=str(error))
-    except NoGradientsError:
+    except NoGradientsError as error:
         given = args, kwargs, shared
-        return run_hit(hit, *given, backward=False, seed=seed, change=change, only_compiled=only_compiled)
+        again = run_hit(hit, *given, backward=False, seed=seed, change=change, only_compiled=only_compiled)
+        return replace(again, no_gradients=str(error))
     except synchronous() as error:
         return EntryValues({}, f"{describe(error)[:500]}")
     after = f"{listed(skipped, 3)} ran as plain Python: no cache entry matches the copies" if skipped else ""

@@ -229,7 +229,7 @@ class StateSnapshot:
             return
         # Written back only if it has changed, NaN equal to NaN: a write raises the version counter, and autograd
         # refuses to use a saved tensor whose version has changed.
-        before, gradient = tensor.detach().clone(), tensor.grad
+        before, gradient = tensor.detach().clone(), tensor.grad if tensor.is_leaf else None
         self._add(gradient)
 
         def undo() -> None:
@@ -237,7 +237,7 @@ class StateSnapshot:
             if now.shape != before.shape or not ((now == before) | ((now != now) & (before != before))).all():
                 with torch.no_grad():
                     tensor.detach().copy_(before)
-            if tensor.grad is not gradient:
+            if tensor.is_leaf and tensor.grad is not gradient:
                 tensor.grad = gradient
 
         self._changes(undo)

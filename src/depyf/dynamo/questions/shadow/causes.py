@@ -78,7 +78,9 @@ class CauseSearch:
         self._hit: HitEntry = runs.hit
         self._before = earlier.before(self._hit.target.code, self._hit.entry)
         self._unfiltered = unfiltered
-        self._changed: Dict[Tuple[str, str], Tuple[str, str]] = {}
+        self._names: Dict[int, str] = {}
+        """What is read now, by the ``id`` of the program's objects."""
+        self._changed: Dict[Tuple[str, str], Tuple[KnownBefore, object]] = {}
         """The values then and now of what has changed, by function and text."""
 
     def finding(self, wrong: Sequence[Measured]) -> ShadowFinding:
@@ -112,15 +114,20 @@ class CauseSearch:
             return search.reads(runs.agree)
         except StoppedError:
             return ()
-        except synchronous():
-            import traceback; traceback.print_exc()
+        except synchronous():  # the time is over, or a changed call can't be run
             return ()
 
     def _noted(self, read: Read, now: object) -> Optional[KnownBefore]:
         known = self._before(read, now)
+        self._names.setdefault(id(now), read.text)
         if known is not None:
-            self._changed.setdefault((read.function, read.text), (known.words, in_words(now)))
+            self._changed.setdefault((read.function, read.text), (known, now))
         return known
+
+    def _named(self, name: str, value: object, words: str) -> str:
+        """Return an object in words: another name by which the call reads it says more than its address."""
+        other = self._names.get(id(value), name)
+        return words if other == name or " at 0x" not in words else other
 
     def _fresh(self) -> Set[str]:
         """Return the sources of all guards before some were dropped, as far as they are known."""
@@ -134,7 +141,9 @@ class CauseSearch:
             if known is None:
                 names.append(f"no guard checks {read.name}, read by {read.function}: {read.proof}")
             else:
-                names.append(f"{read.name} was {known[0]}, is {known[1]}, and no guard checks it")
+                was = self._named(read.name, known[0].value, known[0].words)
+                now = self._named(read.name, known[1], in_words(known[1]))
+                names.append(f"{read.name} was {was}, is {now}, and no guard checks it")
         return "; or ".join(names) if not proved[0].alone else "; ".join(names)
 
 

@@ -125,7 +125,7 @@ def in_words(value: object) -> str:
         return cut(repr(value), _LONGEST)
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
-    return f"a {type(value).__qualname__} at {id(value):#x}"
+    return f"<{type(value).__qualname__} at {id(value):#x}>"
 
 
 def _kept(value: object) -> Optional[_Value]:
