@@ -61,4 +61,3 @@ class UnfilteredGuards:
             if not getattr(found, name, None):
                 setattr(found, name, getattr(guards, name, None))
         return found
-

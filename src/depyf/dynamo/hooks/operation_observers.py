@@ -1,4 +1,4 @@
-"""What sees each operation that runs on this thread, or in this process: modes, hooks on saved tensors, the profiler."""
+"""What sees the operations that run on this thread: modes, hooks on saved tensors, the profiler, other processes."""
 
 from __future__ import annotations
 

@@ -148,10 +148,10 @@ class ReadObserver:
             self._add(Read(kind, root, owner, root, value, function, place, own))
         parts = text.split("\0")
         for number, (kind, name) in enumerate(steps):
-            owner, value = value, attribute(value, name) if kind == ATTRIBUTE else item(value, name)
+            holder, value = value, attribute(value, name) if kind == ATTRIBUTE else item(value, name)
             if value is ABSENT:
                 return
-            self._add(Read(kind, "".join(parts[: number + 2]), owner, name, value, function, place, own))
+            self._add(Read(kind, "".join(parts[: number + 2]), holder, name, value, function, place, own))
 
     def _add(self, read: Read) -> None:
         key = (id(read.owner), read.name if read.kind != ITEM else repr(read.name), read.kind)

@@ -142,8 +142,8 @@ class StaleSearch:
         ]
         known_before = tuple(each for each in found if each.rank == _EARLIER)
         together = [known_before] if len(known_before) > 1 else []
-        # One change, then all that are known, then two at once. By chance, several changes of numbers may give the same results: all are named,
-        # each with what it would explain.
+        # One change, then all that are known, then two at once. By chance, several changes of numbers may give the same
+        # results: all are named, each with what it would explain.
         for changes in ([(each,) for each in found], together, pairs[:_MOST_RUNS]):
             explaining: List[Tuple[_Alternative, ...]] = []
             for each in changes:

@@ -44,7 +44,7 @@ class StateSnapshot:
 
         self._kept: Tuple[type, ...] = (torch.Tensor, torch.nn.Module, torch.optim.Optimizer)
         self._seen: Dict[int, object] = {}
-        self._undo: List[Callable[[], None]] = []
+        self._undo: List[Callable[[], object]] = []
         self._todo: Deque[object] = deque()
         self._functions: Set[_Place] = set()
         self.shares = False
@@ -102,7 +102,7 @@ class StateSnapshot:
         for undo in list(self._undo):
             safely("restoring what a call has changed")(undo)()
 
-    def _changes(self, undo: Callable[[], None]) -> None:
+    def _changes(self, undo: Callable[[], object]) -> None:
         """Add how a value that is shared with the program is restored."""
         self.shares = True
         self._undo.append(undo)
@@ -174,8 +174,8 @@ class StateSnapshot:
         elif isinstance(value, MethodType):
             self._add(value.__func__)
             self._add(value.__self__)
-        elif _state_of(value) is not None:  # a generator of random numbers, a numpy array
-            self._changes(_state_of(value))  # type: ignore[arg-type]
+        elif (undo := _state_of(value)) is not None:  # a generator of random numbers, a numpy array
+            self._changes(undo)
         elif isinstance(value, (list, deque, bytearray)):
             self._changes(_sequence(value, list(value)))
             self._all(value)
@@ -250,7 +250,7 @@ def _place_of(code: CodeType) -> _Place:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
-def _state_of(value: Any) -> Optional[Callable[[], None]]:
+def _state_of(value: Any) -> Optional[Callable[[], object]]:
     """Return what restores the present state of a generator of random numbers or a numpy array; None for others."""
     import torch
 

@@ -110,6 +110,7 @@ class CauseSearch:
         search = StaleSearch(
             self._hit, runs.args, runs.kwargs, self._fresh(), run_eager, runs.of_entry, before=self._noted
         )
+        runs.limit_search()
         try:
             return search.reads(runs.agree)
         except StoppedError:

@@ -75,9 +75,7 @@ class EarlierValues:
         """Return whether values of an entry are known."""
         return (code, compile_id) in self._known
 
-    def note(
-        self, code: CodeType, compile_id: str, reads: List[Read], original_of: Callable[[object], object]
-    ) -> None:
+    def note(self, code: CodeType, compile_id: str, reads: List[Read], original_of: Callable[[object], object]) -> None:
         """Keep what was read in a run that was right; ``original_of`` gives the program's object of a copy."""
         found = self._known.setdefault((code, compile_id), {})
         for read in reads:
@@ -86,7 +84,9 @@ class EarlierValues:
             if kept is not None:
                 found[_key(read)] = kept
 
-    def before(self, code: CodeType, entry: cache_entries.CacheEntry) -> Callable[[Read, object], Optional[KnownBefore]]:
+    def before(
+        self, code: CodeType, entry: cache_entries.CacheEntry
+    ) -> Callable[[Read, object], Optional[KnownBefore]]:
         """Return what tells what a read gave when the entry was right, if it gives something else now."""
         known: Mapping[_Key, _Value] = self._known.get((code, entry.compile_id or ""), {})
 
@@ -186,7 +186,9 @@ def _frames_of(read: Read) -> Iterator[StartedFrame]:
     if isinstance(value, module_classes()):
         owner, value = value, plain_function(value.forward)
     function = plain_function(value)
-    if not isinstance(function, FunctionType) or not (is_users_file(function.__code__.co_filename) or owner is read.value):
+    if not isinstance(function, FunctionType) or not (
+        is_users_file(function.__code__.co_filename) or owner is read.value
+    ):
         return
     code = function.__code__
     known: Dict[str, object] = dict(closure_of(function))

@@ -41,9 +41,45 @@ _EFFECTS: Dict[str, frozenset[str]] = {
 }
 _OF_SYSTEM = ("posix", "nt")
 _EFFECTS_OF_SYSTEM = frozenset(
-    "_exit abort chdir chmod chown close dup2 execv execve fork forkpty ftruncate kill killpg link mkdir mkfifo open "
-    "pipe posix_spawn posix_spawnp putenv pwrite remove rename replace rmdir sendfile symlink system truncate umask "
-    "unlink unsetenv utime write writev".split()
+    [
+        "_exit",
+        "abort",
+        "chdir",
+        "chmod",
+        "chown",
+        "close",
+        "dup2",
+        "execv",
+        "execve",
+        "fork",
+        "forkpty",
+        "ftruncate",
+        "kill",
+        "killpg",
+        "link",
+        "mkdir",
+        "mkfifo",
+        "open",
+        "pipe",
+        "posix_spawn",
+        "posix_spawnp",
+        "putenv",
+        "pwrite",
+        "remove",
+        "rename",
+        "replace",
+        "rmdir",
+        "sendfile",
+        "symlink",
+        "system",
+        "truncate",
+        "umask",
+        "unlink",
+        "unsetenv",
+        "utime",
+        "write",
+        "writev",
+    ]
 )
 
 

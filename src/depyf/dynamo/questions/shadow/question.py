@@ -225,8 +225,8 @@ def shadow(
     entries, guards that were dropped and fail, wrong graphs. Each is printed on ``stream`` (default: the error stream)
     once, with a summary at the end; ``callback``, if given, is called with a ``ShadowFinding`` instead.
 
-    ``run=False``: nothing runs twice; only the guards are evaluated that a ``guard_filter_fn`` has dropped, of code that
-    is compiled after this, and those that the stance skips. ``memory``: the most bytes that copies may take.
+    ``run=False``: nothing runs twice; only the guards are evaluated that a ``guard_filter_fn`` has dropped, of code
+    that is compiled after this, and those that the stance skips. ``memory``: the most bytes that copies may take.
     ``seconds``: the time limit of each run in eager mode. The results, side effects, random numbers and exceptions of
     the program stay those of the plain run; docs/shadow.md has the limits.
 
@@ -236,7 +236,11 @@ def shadow(
     torch_names.require_torch("shadow")
     if not frame_evaluation.has_stances():
         raise RuntimeError("depyf.shadow needs PyTorch 2.6 or later: older ones do not show the calls")
-    for name, number, kinds in (("every", every, (int,)), ("memory", memory, (int,)), ("seconds", seconds, (int, float))):
+    for name, number, kinds in (
+        ("every", every, (int,)),
+        ("memory", memory, (int,)),
+        ("seconds", seconds, (int, float)),
+    ):
         if isinstance(number, bool) or not isinstance(number, kinds):
             raise TypeError(f"depyf.shadow: {name} is a number, and not {type(number).__name__}")
         if number <= 0:

@@ -8,6 +8,7 @@ depend on random numbers.
 from __future__ import annotations
 
 import contextlib
+from time import monotonic
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.compared import Measured
@@ -126,6 +127,8 @@ class ShadowRuns:
         observer: Optional[ReadObserver] = None,
     ) -> Dict[str, object]:
         """Run eager mode on a copy, in float64 if ``wide``; ``observer`` sees what the run reads."""
+        if self._ends is not None and monotonic() > self._ends:
+            raise NotCheckedError("the search for the cause takes too long")
         call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
         if observer is not None:
             self._observed = call
@@ -160,8 +163,10 @@ class ShadowRuns:
             eager = {name: value for name, value in eager.items() if "gradient of" not in name}
         if not eager:
             raise NotCheckedError("it returns nothing that can be compared, and writes to no tensor that is known")
+        if _bitwise_equal(entry, eager):
+            return ()
         wrong = self._wrong(entry, eager, {})
-        if not wrong and (_is_wide(eager) or _bitwise_equal(entry, eager)):
+        if not wrong and _is_wide(eager):
             return ()
         reference = self._in_float64(eager)
         wrong = self._wrong(entry, eager, reference)
@@ -173,6 +178,10 @@ class ShadowRuns:
             raise NotCheckedError("it can't be run in float64, which would tell rounding from an error")
         self._check_that_it_repeats(entry, eager, wrong)
         return wrong
+
+    def limit_search(self) -> None:
+        """Let all further runs together take as long as one run may."""
+        self._ends = monotonic() + self._limits.seconds
 
     def agree(self, one: Values, other: Values) -> bool:
         """Return whether two runs gave the same values, up to rounding."""
@@ -192,10 +201,10 @@ class ShadowRuns:
         return tuple(each for each in found if not each.right)
 
     def _in_float64(self, eager: Values) -> Dict[str, object]:
-        """Return the values of a run in float64, empty if it can't be made: other threads have the default type, too.
-        """
+        """Return the values of a run in float64, empty if it can't be made."""
         import torch
 
+        # Other threads would have float64 as their default type, too.
         if not self._alone or self._size * 3 > self._limits.memory:
             return {}
         kinds = [v.dtype for v in eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
@@ -208,7 +217,10 @@ class ShadowRuns:
     def _check_that_it_repeats(self, entry: Values, eager: Values, wrong: Sequence[Measured]) -> None:
         """Raise ``NotCheckedError`` where a value that is wrong is another one in each run, or drawn at random."""
         names = [each.name for each in wrong]
-        for before, again, what in ((entry, self.of_entry().values, "its entry"), (eager, self.of_eager(), "eager mode")):
+        for before, again, what in (
+            (entry, self.of_entry().values, "its entry"),
+            (eager, self.of_eager(), "eager mode"),
+        ):
             if self._differ(before, again, names):
                 raise NotCheckedError(f"{what} gives something else in each run")
         if self._differ(eager, self.of_eager(seed=_OTHER_SEED), names):

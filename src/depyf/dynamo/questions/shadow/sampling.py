@@ -24,7 +24,7 @@ import sys
 from threading import get_ident
 from typing import Callable, Dict, Iterator, Optional
 
-from depyf.dynamo.hooks import compiled_callables, private_names
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall, caller_of_hook, entered_call
 from depyf.base.locks import Lock
 from depyf.dynamo.hooks.safely import safely
@@ -67,9 +67,10 @@ class Sampler:
                 answer = answers.get(get_ident(), _NO_ANSWER)
                 if answer is not _NO_ANSWER:
                     return answer
-            self._left -= 1
-            if self._left <= 0:
-                self._sample(callback)
+            if callback is not None and callback is not False:  # else it keeps Dynamo out of a part of the call
+                self._left -= 1
+                if self._left <= 0:
+                    self._sample()
             return original(callback)
 
         private_names.CALLBACK_FROM_STANCE.replace(hook)
@@ -93,10 +94,9 @@ class Sampler:
         return self._distances.randint(self._every - half, self._every + half)
 
     @safely("sampling a call of a compiled function")
-    def _sample(self, callback: object) -> None:
-        frame = caller_of_hook(sys._getframe(1))
-        call: Optional[EnteredCall] = entered_call(frame) if callable(callback) else None
-        if call is None or not compiled_callables.enters(frame):  # asked for another reason: the next call is sampled
+    def _sample(self) -> None:
+        call: Optional[EnteredCall] = entered_call(caller_of_hook(sys._getframe(1)))
+        if call is None:  # asked for another reason: the next call is sampled
             self._left = 1
             return
         with self._lock:
