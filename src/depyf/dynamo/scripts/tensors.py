@@ -7,7 +7,7 @@ memory share it in the script, too.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
@@ -205,13 +205,16 @@ def _literal(value: torch.Tensor) -> str:
     return f"torch.nn.Parameter({made})" if isinstance(value, torch.nn.Parameter) else made
 
 
-def compact(value: torch.Tensor) -> torch.Tensor:
-    """Return a copy with the same strides that keeps only the memory alive that it spans, and requires no gradient."""
+def compact(value: torch.Tensor, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+    """Return a copy, of type ``dtype`` if that is given, with the same strides. The copy keeps only the memory alive
+    that it spans, and requires no gradient.
+    """
     data = value.detach()
     if _is_odd(value) or not data.numel():
-        return data.clone()
+        return data.clone() if dtype is None else data.to(dtype, copy=True)
     # ``clone`` keeps the strides only of dense tensors. So clone the memory from the first to the last element, flat,
     # and take the same view of it.
     span = 1 + sum((size - 1) * stride for size, stride in zip(data.shape, data.stride()))
-    memory = data.as_strided((span,), (1,), data.storage_offset()).clone()
+    flat = data.as_strided((span,), (1,), data.storage_offset())
+    memory = flat.clone() if dtype is None else flat.to(dtype, copy=True)
     return memory.as_strided(data.shape, data.stride())

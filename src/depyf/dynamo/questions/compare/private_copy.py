@@ -110,11 +110,13 @@ def private_copy(
     memo: Dict[int, object] = {}
     tensors: Dict[str, torch.Tensor] = {}
     originals: Dict[str, torch.Tensor] = {}
-    for name, value in roots:
-        for inner, tensor in _tensors(value, name):
-            if id(tensor) not in memo:
-                memo[id(tensor)] = tensors[inner] = _copied(tensor, wide=wide)
-                originals[inner] = tensor
+    disabled = private_names.DISABLE_MODES.find() or contextlib.nullcontext
+    with disabled():  # the mode for float64 would convert what is copied, and a copy would have other strides
+        for name, value in roots:
+            for inner, tensor in _tensors(value, name):
+                if id(tensor) not in memo:
+                    memo[id(tensor)] = tensors[inner] = _copied(tensor, wide=wide)
+                    originals[inner] = tensor
     # Locks, files and modules of Python are in the memo as their own copies: ``deepcopy`` raises for them.
     memo.update((id(each), each) for each in _used_by_all([args, kwargs, *(each for _, each in roots)], set()))
     keep: List[object] = [value for _, value in roots]  # the memo goes by their ids
@@ -177,15 +179,8 @@ def _copied(tensor: torch.Tensor, *, wide: bool) -> torch.Tensor:
     import torch
 
     data = tensor.detach()
-    if wide and data.dtype.is_floating_point:
-        new = data.to(torch.float64)
-    elif wide and data.dtype.is_complex:
-        new = data.to(torch.complex128)
-    else:
-        new = data
-    # ``to`` returns the tensor itself where it has the type already.
-    if new is data or new.data_ptr() == data.data_ptr():
-        new = compact(data)
+    wider = torch.float64 if data.dtype.is_floating_point else torch.complex128
+    new = compact(data, wider if wide and (data.dtype.is_floating_point or data.dtype.is_complex) else None)
     new.requires_grad_(bool(tensor.requires_grad))
     if not isinstance(tensor, torch.nn.Parameter):
         marks = {name: value for name, value in vars(tensor).items() if name.startswith(_MARKS)}
@@ -282,7 +277,9 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
         module = copy.deepcopy(function, memo)
         for each in module.modules():
             for name, value in list(vars(each).items()) if compiled_callables.entry_of(each) is None else ():
-                if callable(value) and compiled_callables.unwrapped(value) is not None:  # compiled for the module that this is a copy of
+                if (
+                    callable(value) and compiled_callables.unwrapped(value) is not None
+                ):  # compiled for the module that this is a copy of
                     vars(each)[name] = copy.deepcopy(compiled_callables.unwrapped(value), memo)
         # A ``forward`` with a code object of its own has no cache entries of the original.
         forward = _plain_function(vars(module).get("forward") or type(module).forward)
