@@ -1,0 +1,421 @@
+"""Under ``shadow`` a program computes, prints, draws and raises what it does without. What can not be run twice is
+skipped, with a reason. Healthy programs give no finding.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import random
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+import pytest
+from torch_versions import IS_OLD, needs_stances
+
+pytestmark = [pytest.mark.torch, needs_stances, pytest.mark.skipif(IS_OLD, reason="older ones compile other graphs")]
+torch = pytest.importorskip("torch")
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+sys.path.append(str(PROGRAMS))
+from breaking import PROGRAMS as BREAKING  # noqa: E402
+from case import detached, run  # noqa: E402
+
+import depyf  # noqa: E402
+from depyf.dynamo.hooks import private_names  # noqa: E402
+
+nn = torch.nn
+X = torch.ones(2)
+
+
+@pytest.fixture(autouse=True)
+def fresh_torch() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def shadowed(every: int = 1, **options: Any) -> Any:
+    return depyf.shadow(every, stream=io.StringIO(), **options)
+
+
+def twice(program: Callable[[], Any]) -> Tuple[Any, Any, Any]:
+    """The results of a program without and with shadow runs, and these."""
+    results = []
+    for is_shadowed in (False, True):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        random.seed(0)
+        seen = shadowed()
+        if is_shadowed:
+            with seen:
+                results.append(program())
+        else:
+            results.append(program())
+        results[-1] = (results[-1], detached(torch.get_rng_state()), random.getstate())
+    return results[0], results[1], seen
+
+
+@pytest.mark.parametrize("name", [name for number, name in enumerate(sorted(BREAKING)) if number % 5 == 0])
+def test_programs_that_break_graphs_do_the_same(name: str) -> None:
+    def program() -> Any:
+        case = BREAKING[name]()
+        compiled = torch.compile(case.function, backend="aot_eager", dynamic=False)
+        return [run(case, compiled, training) for training in (False, True, True)]
+
+    plain, ours, seen = twice(program)
+    assert ours == plain
+    assert seen.findings == []
+    assert seen.counts.sampled == seen.counts.calls > 0
+
+
+def network() -> Any:
+    torch.manual_seed(1)
+    layers = [nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 2)]
+    return nn.Sequential(*layers)
+
+
+def training_loop(backend: str) -> Any:
+    model = network()
+    compiled = torch.compile(model, backend=backend)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss = compiled(torch.randn(5, 6)).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    state = [detached(each) for each in model.state_dict().values()]
+    return losses, state, [detached(each.grad) for each in model.parameters()]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.inductor)])
+def test_a_training_with_dropout_and_batch_norm_is_the_same_and_right(backend: str) -> None:
+    plain, ours, seen = twice(lambda: training_loop(backend))
+    assert ours == plain
+    assert seen.findings == []
+    reasons = {reason for reason in seen.not_checked if not reason.startswith("no compiled code fits")}
+    assert all("random numbers" in reason for reason in reasons)  # Inductor draws its own
+
+
+def test_compiled_steps_of_an_optimizer_are_the_same_and_right() -> None:
+    def program() -> Any:
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        @torch.compile(backend="aot_eager")
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = model(x).sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return [detached(step(torch.randn(4, 3))) for _ in range(4)], [detached(each) for each in model.parameters()]
+
+    plain, ours, seen = twice(program)
+    assert ours == plain
+    assert seen.findings == []
+
+
+KNOWN: Dict[str, Any] = {"calls": 0, "seen": [], "generator": torch.Generator(), "random": random.Random(0)}
+
+
+NUMBERS = itertools.count()
+
+
+class Slots:
+    __slots__ = ("count",)
+
+
+SLOTS = Slots()
+
+
+class Noted(dict):  # type: ignore[type-arg]
+    pass
+
+
+NOTED = Noted(calls=0)
+
+
+def effects(x: Any) -> Any:
+    KNOWN["calls"] += 1
+    KNOWN["seen"].append(KNOWN["random"].random())
+    SLOTS.count += 1
+    NOTED["calls"] += 1
+    torch._dynamo.graph_break()
+    return x + torch.rand(2, generator=KNOWN["generator"]) * random.random()
+
+
+def test_state_in_globals_and_generators_is_that_of_the_plain_run() -> None:
+    def program() -> Any:
+        KNOWN.update(calls=0, seen=[])
+        KNOWN["generator"].manual_seed(3)
+        KNOWN["random"].seed(3)
+        SLOTS.count = NOTED["calls"] = 0
+        compiled = torch.compile(effects, backend="eager")
+        results = [detached(compiled(X)) for _ in range(4)]
+        state = detached(KNOWN["generator"].get_state()), KNOWN["random"].getstate()
+        return results, KNOWN["calls"], list(KNOWN["seen"]), SLOTS.count, dict(NOTED), state
+
+    plain, ours, seen = twice(program)
+    assert ours == plain
+    assert seen.findings == []
+
+
+def test_hooks_of_modules_run_once() -> None:
+    def program() -> Any:
+        calls: List[int] = []
+        model = nn.Linear(2, 2)
+        model.register_forward_hook(lambda *_: calls.append(1))
+        compiled = torch.compile(model, backend="eager")
+        with torch.no_grad():
+            results = [detached(compiled(X)) for _ in range(3)]
+        return results, calls
+
+    plain, ours, _ = twice(program)
+    assert ours == plain
+
+
+def write_a_line() -> None:
+    with open(KNOWN["file"], "a", encoding="utf-8") as file:
+        file.write("once\n")
+
+
+def start_a_thread() -> None:
+    thread = threading.Thread(target=KNOWN["seen"].append, args=(1,))
+    thread.start()
+    thread.join()
+
+
+def take_long() -> None:
+    for _ in range(KNOWN["loops"]):
+        len(KNOWN["seen"])
+
+
+def calling(helper: Callable[[], Any]) -> Any:
+    helper = torch._dynamo.disable(helper)
+
+    def function(x: Any) -> Any:
+        y = x + 1
+        helper()
+        return y * 2
+
+    return function
+
+
+def printing(x: Any) -> Any:
+    y = x + 1
+    print("once")
+    return y * 2
+
+
+def counting(x: Any) -> Any:
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y * next(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("print", "it calls print"),
+        ("write", "it calls io.open"),
+        ("start", "it calls thread.start"),
+        ("slow", "it took longer than 0.05 s in eager mode"),
+        ("count", "it may go on with an iterator (count)"),
+    ],
+)
+def test_what_can_not_be_run_twice_is_said_once_and_skipped(
+    name: str, reason: str, tmp_path: Path, capsys: Any
+) -> None:
+    helpers: Dict[str, Any] = {"write": write_a_line, "start": start_a_thread, "slow": take_long}
+    KNOWN.update(file=str(tmp_path / "out"), seen=[], loops=300_000)
+    function = calling(helpers[name]) if name in helpers else printing if name == "print" else counting
+    stream = io.StringIO()
+    compiled = torch.compile(function, backend="eager")
+    with depyf.shadow(1, stream=stream, seconds=0.05 if name == "slow" else 60) as seen:
+        for _ in range(3):
+            compiled(X)
+    assert seen.findings == []
+    (found,) = [each for each in seen.not_checked if each.startswith(reason)]
+    assert seen.not_checked[found] >= 2
+    assert stream.getvalue().count(f"is not checked: {found}") == 1
+    assert capsys.readouterr().out == ("once\n" * 3 if name == "print" else "")
+    assert KNOWN["seen"] == ([1] * 3 if name == "start" else [])
+    if name == "write":
+        assert (tmp_path / "out").read_text() == "once\n" * 3
+    if name == "count":
+        assert next(NUMBERS) == 3
+
+
+def raising(x: Any) -> Any:
+    y = x + 1
+    torch._dynamo.graph_break()
+    if y.sum() > 100:
+        raise ValueError("too large")
+    return y
+
+
+def test_exceptions_are_those_of_the_program() -> None:
+    compiled = torch.compile(raising, backend="eager")
+    with shadowed() as seen:
+        compiled(X)
+        compiled(X)
+        with pytest.raises(ValueError, match="too large"):
+            compiled(X * 1000)
+        compiled(X)
+    assert seen.findings == []
+    assert any("raises on copies: ValueError" in reason for reason in seen.not_checked)
+
+
+def test_a_generator_as_argument_is_not_used_up() -> None:
+    compiled = torch.compile(lambda x, numbers: x + next(numbers), backend="eager")
+    plain = [compiled(X, iter(range(1, 5))) for _ in range(3)]
+    with shadowed() as seen:
+        assert all(map(torch.equal, [compiled(X, iter(range(1, 5))) for _ in range(3)], plain))
+
+        numbers = (each for each in (1, 2, 3))
+        compiled(X, numbers)
+        assert list(numbers) == [2, 3]
+    assert seen.findings == []
+
+
+def test_copies_that_take_too_much_memory_are_not_made() -> None:
+    compiled = torch.compile(nn.Linear(64, 64), backend="eager")
+    with shadowed(memory=1000) as seen:
+        for _ in range(2):
+            compiled(torch.ones(1, 64))
+    assert any(reason.startswith("copies take") for reason in seen.not_checked)
+    assert seen.counts.checked == 0
+
+
+def test_modes_of_the_program_see_no_run_of_ours() -> None:
+    class Counting(private_names.DISPATCH_MODE.require()):  # type: ignore[misc]
+        count = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            type(self).count += 1
+            return func(*args, **(kwargs or {}))
+
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    with shadowed() as seen:
+        compiled(X)
+        with Counting():
+            compiled(X)
+            before = Counting.count
+            compiled(X)
+    assert Counting.count - before == before
+    assert any("sees each operation" in reason for reason in seen.not_checked)
+
+
+def test_other_threads_of_the_program_keep_what_they_change() -> None:
+    KNOWN.update(seen=[], loops=2)
+    stop, ready = threading.Event(), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            KNOWN["seen"].append(1)
+            ready.set()
+            stop.wait(0.001)
+
+    def function(x: Any) -> Any:
+        return x + KNOWN["loops"]
+
+    compiled = torch.compile(function, backend="eager")
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        ready.wait(10)
+        with shadowed() as seen:
+            for _ in range(3):
+                compiled(X)
+    finally:
+        stop.set()
+        thread.join()
+    assert any("other threads" in reason for reason in seen.not_checked)
+    assert seen.counts.checked == 0
+
+
+def test_only_some_calls_are_sampled_and_nothing_stays_installed() -> None:
+    before = private_names.CALLBACK_FROM_STANCE.find(), private_names.BUILD_GUARDS.find()
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    with shadowed(10) as seen:
+        for _ in range(100):
+            compiled(X)
+    assert (private_names.CALLBACK_FROM_STANCE.find(), private_names.BUILD_GUARDS.find()) == before
+    assert seen.counts.calls == 100
+    assert 6 <= seen.counts.sampled <= 20
+    assert seen.counts.checked == seen.counts.sampled
+
+
+def test_the_cheap_mode_runs_nothing_twice() -> None:
+    calls: List[int] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        def run_graph(*arguments: Any) -> Any:
+            calls.append(1)
+            return graph.forward(*arguments)
+
+        return run_graph
+
+    def function(x: Any, k: int) -> Any:
+        return x * k
+
+    compiled = torch._dynamo.optimize(backend, dynamic=False, guard_filter_fn=lambda guards: [False] * len(guards))(
+        function
+    )
+    with shadowed(run=False) as seen:
+        for k in (2, 2, 3, 3, 2):
+            compiled(X, k)
+    assert len(calls) == 5
+    (found,) = seen.findings
+    assert found.kind == "dropped guard"
+    assert found.cause.startswith("k is 3, and was compiled for 2")
+    assert "not compared" in found.difference
+
+
+def test_dropped_guards_of_code_that_was_there_before_are_not_known() -> None:
+    compiled = torch.compile(
+        lambda x, k: x * k, backend="eager", options={"guard_filter_fn": lambda guards: [False] * len(guards)}
+    )
+    compiled(X, 2)
+    with shadowed(run=False) as seen:
+        compiled(X, 3)
+    assert any("compiled before shadow() began" in reason for reason in seen.not_checked)
+
+
+def test_findings_as_data_and_text() -> None:
+    def function(x: Any, k: int) -> Any:
+        return x * k
+
+    found: List[Any] = []
+    compiled = torch.compile(
+        function, backend="eager", options={"guard_filter_fn": lambda guards: [False] * len(guards)}
+    )
+    stream = io.StringIO()
+    with depyf.shadow(1, stream=stream, callback=found.append) as seen:
+        compiled(X, 2)
+        compiled(X, 3)
+    assert seen.findings == found
+    assert stream.getvalue() == ""
+    (one,) = found
+    data = one.to_dict()
+    assert data["kind"] == "dropped guard"
+    assert data["line"] == one.line == function.__code__.co_firstlineno + 1
+    assert len(str(one).splitlines()) == 2
+    assert str(one).startswith("dropped guard test_findings_as_data_and_text.<locals>.function [0/0] ")
+    assert str(seen).splitlines()[-2] == (
+        "depyf shadow: 1 of 2 calls of compiled functions checked: 1 dropped guard finding"
+    )
+
+
+@pytest.mark.parametrize("options", [{"every": 0}, {"memory": -1}, {"seconds": 0}])
+def test_numbers_that_make_no_sense_are_refused(options: Any) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        depyf.shadow(**options)
+    with pytest.raises(TypeError, match="is a number"):
+        depyf.shadow(**dict.fromkeys(options, "1"))
