@@ -15,6 +15,7 @@ NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "quiet": ("quiet", bool),
     "follow": ("follow", bool),
     "find-nonfinite": ("find_nonfinite", bool),
+    "shadow": ("shadow", int),
     "values": ("values", str),
     "files": ("files", str),
     "stepping": ("no_stepping", bool),
@@ -38,7 +39,7 @@ def apply_defaults(options: argparse.Namespace) -> None:
         if key not in NAMES:
             raise DefaultsError(f"{path}: [tool.depyf] has no {key!r} (it has {', '.join(NAMES)})")
         name, kind = NAMES[key]
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or (kind is int and (isinstance(value, bool) or int(str(value)) < 1)):
             raise DefaultsError(f"{path}: {key} of [tool.depyf] must be a {kind.__name__}, not {value!r}")
         words = _WORDS.get(key, (value,))
         if value not in words:

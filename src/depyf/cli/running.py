@@ -15,8 +15,8 @@ from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
 from depyf.running.start_hook import HookError, install_hook, uninstall_hook
 
 _OPTIONS = (
-    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--values WHICH] [--files WHICH] [--no-stepping] "
-    "[--no-config]"
+    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--shadow[=N]] [--values WHICH] [--files WHICH] "
+    "[--no-stepping] [--no-config]"
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
@@ -52,6 +52,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="find the first operation of compiled code that makes a NaN or an Inf (the program runs slower)",
     )
     parser.add_argument(
+        "--shadow",
+        nargs="?",
+        const=1000,
+        type=_number_of_calls,
+        metavar="N",
+        help="check one in N calls of compiled code (1000) against eager mode, on copies, and report what is wrong",
+    )
+    parser.add_argument(
         "--values",
         choices=("all", "types"),
         help="whether the dump quotes values that the program held, or their types (types where CI is set, else all)",
@@ -70,6 +78,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--no-config", action="store_true", help="ignore [tool.depyf] of pyproject.toml")
     parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
+
+
+def _number_of_calls(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of calls")
+    return int(text)
 
 
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
@@ -111,7 +125,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
             follow=options.follow,
-            session=SessionOptions(not options.no_stepping, options.values, options.files),
+            session=SessionOptions(not options.no_stepping, options.values, options.files, options.shadow),
         )
     except CannotRunError as error:
         error_line(f"depyf: {error}")
@@ -132,7 +146,7 @@ def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
     for name, help_text, word, change in (
         (
             "install-hook",
-            "let DEPYF_DUMP and DEPYF_WATCH work in every program of this Python",
+            "let DEPYF_DUMP, DEPYF_WATCH and DEPYF_SHADOW work in every program of this Python",
             "written",
             install_hook,
         ),
@@ -143,7 +157,8 @@ def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
             help=help_text,
             description="Writes (or removes) three small files in site-packages that make Python check the "
             "environment when it starts: with DEPYF_DUMP=DIR a program and the processes that it starts are dumped "
-            "into DIR, with DEPYF_WATCH=1 they are watched. Without these variables nothing is imported. `depyf run "
+            "into DIR, with DEPYF_WATCH=1 they are watched, with DEPYF_SHADOW=N one in N calls of compiled code is "
+            "checked. Without these variables nothing is imported. `depyf run "
             "--follow` needs no hook. Exit status 0, or 2 when that can't be done.",
         )
         parser.add_argument("--user", action="store_true", help="in the site-packages of the user")

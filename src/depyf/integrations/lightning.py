@@ -21,14 +21,18 @@ class DepyfCallback(Callback):  # type: ignore[misc]
     ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is as for ``depyf.prepare_debug``. The
     dump and its page are written after ``steps`` training batches (None: at the end of ``fit``). Unless ``watch`` is
     false, each recompilation, graph break and fallback to eager of the whole training is one line on the error stream,
-    with a summary at the end. What the training computes does not change; if it raises, the dump so far is written.
+    with a summary at the end. ``shadow`` is as ``every`` of ``depyf.shadow``: one in so many calls of compiled code is
+    checked against eager mode (None: none). What the training computes does not change; if it raises, the dump so far
+    is written.
 
     Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are not a positive int.
     """
 
-    def __init__(self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True) -> None:
+    def __init__(
+        self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True, shadow: Optional[int] = None
+    ) -> None:
         super().__init__()
-        self._record = TrainingRecord(folder, steps=steps, watches=watch)
+        self._record = TrainingRecord(folder, steps=steps, watches=watch, shadow=shadow)
 
     def on_fit_start(self, *_: object, **__: object) -> None:
         """Start the dump and the watch."""

@@ -18,13 +18,16 @@ class DepyfCallback(TrainerCallback):  # type: ignore[misc]
     ``Trainer(..., callbacks=[DepyfCallback("dump", steps=3)])``. ``folder`` is as for ``depyf.prepare_debug``. The
     dump and its page are written after ``steps`` optimizer steps (None: at the end of the training). Unless ``watch``
     is false, each recompilation, graph break and fallback to eager of the whole training is one line on the error
-    stream, with a summary at the end. What the training computes does not change.
+    stream, with a summary at the end. ``shadow`` is as ``every`` of ``depyf.shadow``: one in so many calls of compiled
+    code is checked against eager mode (None: none). What the training computes does not change.
 
     Raises ``ImportError`` without PyTorch, ``TypeError`` and ``ValueError`` for ``steps`` that are not a positive int.
     """
 
-    def __init__(self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True) -> None:
-        self._record = TrainingRecord(folder, steps=steps, watches=watch)
+    def __init__(
+        self, folder: Folder, *, steps: Optional[int] = 3, watch: bool = True, shadow: Optional[int] = None
+    ) -> None:
+        self._record = TrainingRecord(folder, steps=steps, watches=watch, shadow=shadow)
 
     def on_train_begin(self, *_: object, **__: object) -> None:
         """Start the dump and the watch."""

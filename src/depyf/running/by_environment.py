@@ -1,4 +1,5 @@
-"""``DEPYF_WATCH=1`` and ``DEPYF_DUMP=directory`` in the environment: watch or dump an unchanged program.
+"""``DEPYF_WATCH=1``, ``DEPYF_SHADOW=1000`` and ``DEPYF_DUMP=directory`` in the environment: watch, check or dump an
+unchanged program.
 
 ``begin`` is called when Python starts: by the files that ``depyf install-hook`` writes (``start_hook.py``), and by
 ``at_start/sitecustomize.py`` in the processes that a program under ``depyf run --follow`` starts.
@@ -17,6 +18,7 @@ from depyf.base.visible import visible
 from depyf.running.torch_import import when_compiler_is_imported
 
 VARIABLE = "DEPYF_WATCH"
+SHADOW = "DEPYF_SHADOW"
 
 
 _begun: List[bool] = []
@@ -37,6 +39,11 @@ def begin() -> None:
 def _begin() -> None:
     if os.environ.get(VARIABLE, "") not in ("", "0"):
         when_compiler_is_imported(_watch)
+    every = os.environ.get(SHADOW, "")
+    if every.isdecimal() and int(every):
+        when_compiler_is_imported(lambda: _shadow(int(every)))
+    elif every not in ("", "0"):
+        error_line(visible(f"depyf: {SHADOW}={every}: must be a number of calls, one of which is checked (1000)"))
     if os.environ.get("DEPYF_DUMP"):
         from depyf.running.following import begin_to_dump
 
@@ -52,5 +59,18 @@ def _watch() -> None:
     def end() -> None:
         if watched.compiled:  # else it is a worker process, or a program that does not use the compiler
             watched.on_train_end()
+
+    atexit.register(end)
+
+
+def _shadow(every: int) -> None:
+    from depyf.dynamo.questions.shadow.question import shadow
+
+    seen = shadow(every)
+    seen.__enter__()
+
+    def end() -> None:
+        if seen.counts.calls:  # else it is a worker process, or a program that compiles nothing
+            seen.on_train_end()
 
     atexit.register(end)

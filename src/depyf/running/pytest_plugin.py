@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Tuple
 import pytest
 
 if TYPE_CHECKING:
+    from depyf.dynamo.questions.shadow.question import Shadow
     from depyf.dynamo.questions.watch import Watch
     from depyf.running.baseline import BaselineSummary, Counts, TestResult
 
@@ -44,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="call torch._dynamo.reset() before each test, so that its numbers do not depend on the tests before it",
     )
+    group.addoption(
+        "--depyf-shadow",
+        metavar="N",
+        type=int,
+        help="check one in N calls of compiled code in each test against eager mode; a test in which it is wrong fails",
+    )
     group.addoption("--depyf-summary", metavar="FILE", help="append a summary in Markdown to this file")
 
 
@@ -53,6 +60,55 @@ def pytest_configure(config: pytest.Config) -> None:
     names = ("depyf", "depyf_baseline", "depyf_baseline_update", "depyf_reset", "depyf_summary")
     if any(option(name) for name in names):
         config.pluginmanager.register(_Counting(config), "depyf-counting")
+    every = option("depyf_shadow")
+    if every is not None:
+        if every < 1:
+            raise pytest.UsageError("--depyf-shadow needs a number of calls, one of which is checked")
+        config.pluginmanager.register(_Shadowing(every), "depyf-shadowing")
+
+
+class _Shadowing:
+    """Checks compiled code while each test runs. A test that imports the compiler itself is checked from there on."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._findings: List[str] = []
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Check while the test runs."""
+        from depyf.running.torch_import import when_compiler_is_imported
+
+        self._findings = []
+        begun: List[Shadow] = []
+        stop_waiting = when_compiler_is_imported(lambda: self._begin(begun))
+        try:
+            yield
+        finally:
+            stop_waiting()
+            for seen in begun:
+                seen.__exit__(None, None, None)
+
+    def _begin(self, begun: List[Shadow]) -> None:
+        from depyf.base.asynchronous import synchronous
+
+        try:
+            from depyf.dynamo.questions.shadow.question import shadow
+
+            seen = shadow(self._every, callback=lambda found: self._findings.append(str(found)))
+            seen.__enter__()
+            begun.append(seen)
+        except synchronous() as error:
+            self._findings.append(f"depyf.shadow can't check: {type(error).__name__}: {error}")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+        """Fail a test that passed with compiled code that is wrong."""
+        outcome = yield
+        report = outcome.get_result()  # type: ignore[attr-defined]
+        if call.when == "call" and self._findings and report.outcome == "passed":
+            report.outcome = "failed"
+            report.longrepr = "\n".join(["depyf shadow:", *self._findings])
 
 
 class _Counting:

@@ -31,11 +31,13 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """Options of ``prepare_debug`` that ``depyf run`` has, too."""
+    """Options of ``prepare_debug`` that ``depyf run`` has, too; and, if ``shadow`` is a number, one in so many calls of
+    compiled code is checked against eager mode."""
 
     stepping: bool = True
     values: Optional[str] = None
     files: Optional[str] = None
+    shadow: Optional[int] = None
 
 
 def run_dumped(
@@ -175,6 +177,7 @@ class _Recording:
         """How the program ended, in words, if it was not with its last line."""
         self.root: Optional[str] = None
         """The directory with the folders of all processes, where children are followed."""
+        self._shadow: Optional[Any] = None
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
 
@@ -224,10 +227,18 @@ class _Recording:
             finding = find_nonfinite(self._directory)
             finding.__enter__()
             self._finding = finding
+        if self._session.shadow is not None:
+            from depyf.dynamo.questions.shadow.question import shadow
+
+            # Quiet: what is found is printed, and no summary.
+            callback = None if self._progress is not None else lambda found: _say([f"shadow: {found}"])
+            self._shadow = shadow(self._session.shadow, callback=callback).__enter__()
 
     def end(self) -> None:
         if self._progress is not None:
             self._progress.close()
+        if self._shadow is not None:
+            self._shadow.__exit__(None, None, None)
         if self._trace is not None:
             self._trace.__exit__(None, None, None)
         if self._open is not None:

@@ -288,7 +288,7 @@ def lost_write() -> Plant:
 
 
 def hidden_write() -> Plant:
-    """A custom operator writes to its argument, and its schema does not say so: a call with an unused result is gone."""
+    """A custom operator writes to its argument, which its schema does not say: a call is removed if nothing uses it."""
 
     @torch.library.custom_op("depyf_shadow::hidden", mutates_args=())
     def hidden(x: torch.Tensor) -> torch.Tensor:
