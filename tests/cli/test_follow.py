@@ -495,3 +495,20 @@ def test_ctrl_c_while_the_manifest_is_written_keeps_no_process_alive(tmp_path: P
         )
     )
     assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == 7
+
+
+@pytest.mark.slow
+def test_compiled_code_is_checked_because_the_environment_says_so(tmp_path: Path) -> None:
+    code = """
+from depyf.running.by_environment import begin; begin()
+import torch
+now = a = object()
+compiled = torch.compile(lambda x: x + 1 if now is a else x - 1, backend="eager")
+for now in (a, object()):
+    print(compiled(torch.ones(2)).tolist())
+"""
+    (tmp_path / "program.py").write_text(code)
+    done = python("program.py", cwd=tmp_path, DEPYF_SHADOW="1")
+    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n[2.0, 2.0]\n"), done.stderr
+    assert "depyf shadow: stale <lambda> [0/0] program.py:5: now was a, is <object at 0x" in done.stderr
+    assert "depyf shadow: 1 of 2 calls of compiled functions checked: 1 stale finding" in done.stderr

@@ -250,3 +250,37 @@ def test_names_of_tests_do_not_break_the_markdown() -> None:
     assert "| ``test_it.py::test[`a`\\|<b> ]`` | 1 | 0 | 0 | 0 |" in lines
     assert "````text" in lines
     assert not any("<b>" in line for line in lines if line.startswith("<"))
+
+
+STALE = """
+import torch
+
+class Box:
+    pass
+
+def changed(box, value):
+    compiled = torch.compile(lambda x: x + 1 if box.now is box.a else x - 1, backend="eager")
+    box.a = box.now = object()
+    compiled(torch.ones(2))
+    box.now = value
+    compiled(torch.ones(2))
+
+def test_stale():
+    changed(Box(), object())
+
+def test_right():
+    box = Box()
+    compiled = torch.compile(lambda x: x * 2, backend="eager")
+    compiled(torch.ones(2))
+    compiled(torch.ones(2))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_a_test_with_compiled_code_that_is_wrong_fails(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "test_it.py").write_text(STALE)
+    done = run(tmp_path, "--depyf-shadow=1")
+    assert "1 failed, 1 passed" in done.stdout
+    assert "stale changed.<locals>.<lambda> [0/0] test_it.py:8: box.now was box.a, is <object at 0x" in done.stdout

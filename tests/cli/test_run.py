@@ -15,7 +15,7 @@ from typing import List, Sequence
 
 import pytest
 
-from depyf.cli import running
+from depyf.cli import main, running
 
 pytestmark = pytest.mark.torch
 
@@ -489,6 +489,42 @@ def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("-1.0", "1.0"))
     done = python("-m", "depyf", "run", "-o", "other", "--find-nonfinite", "program.py", cwd=tmp_path)
     assert "no value that is not finite was made" in done.stderr
+
+
+STALE = """
+import torch
+
+class Box:
+    pass
+
+box = Box()
+box.a = box.now = object()
+
+@torch.compile(backend="eager")
+def function(x):
+    return x + 1 if box.now is box.a else x - 1
+
+function(torch.ones(2))
+box.now = object()
+print(function(torch.ones(2)).tolist())
+"""
+FOUND = "stale function [0/0] program.py:12: box.now was box.a, is <object at 0x"
+
+
+def test_compiled_code_is_checked_while_a_program_runs(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(STALE)
+    done = python("-m", "depyf", "run", "-q", "-o", "dump", "--shadow=1", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n"), done.stderr
+    assert done.stderr.startswith(f"depyf: shadow: {FOUND}")
+    assert "calls of compiled functions checked" not in done.stderr
+
+
+@pytest.mark.parametrize("number", ["x", "0", "-1"])
+def test_a_number_of_calls_that_makes_no_sense_is_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", f"--shadow={number}", "program.py"])
+    assert ended.value.code == 2
+    assert "is no number of calls" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -73,13 +73,14 @@ def test_a_training_of_transformers_is_dumped_and_the_same(tmp_path: Path, capsy
     expected = train_by_transformers(tmp_path, [])
     torch._dynamo.reset()
     capsys.readouterr()
-    assert train_by_transformers(tmp_path, [DepyfCallback(tmp_path / "dump", steps=2)]) == expected
+    assert train_by_transformers(tmp_path, [DepyfCallback(tmp_path / "dump", steps=2, shadow=1)]) == expected
     assert totals(tmp_path / "dump")["graph_breaks"] == 1
     assert (tmp_path / "dump" / "index.html").exists()
     assert "full_code_for_forward_0.py" in os.listdir(tmp_path / "dump")
     said = capsys.readouterr().err
     assert "depyf: graph break forward [0/0] " in said
     assert "depyf watched: 0 recompiles, 1 graph break, 0 fallbacks" in said
+    assert "of 4 calls of compiled functions checked: no finding" in said
     assert capture.current() is None
 
 

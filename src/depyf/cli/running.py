@@ -59,6 +59,12 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="check one in N calls of compiled code (1000) against eager mode, on copies, and report what is wrong",
     )
+    _add_options_of_sessions(parser)
+    parser.add_argument("--no-config", action="store_true", help="ignore [tool.depyf] of pyproject.toml")
+    parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
+
+
+def _add_options_of_sessions(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--values",
         choices=("all", "types"),
@@ -76,8 +82,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="run nothing from the dump: lines in tracebacks and coverage stay those of your files, and breakpoints in "
         "the dump do not stop",
     )
-    parser.add_argument("--no-config", action="store_true", help="ignore [tool.depyf] of pyproject.toml")
-    parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
 
 
 def _number_of_calls(text: str) -> int:

@@ -15,8 +15,9 @@ Folder = Union[str, "os.PathLike[str]"]
 
 
 class TrainingRecord:
-    """A training that is dumped for its first ``steps`` steps (None: for all), and watched to its end. One in ``shadow``
-    calls of compiled code, if that is a number, is checked against eager mode.
+    """A training that is dumped for its first ``steps`` steps (None: for all), and watched to its end.
+
+    One in ``shadow`` calls of compiled code, if that is a number, is checked against eager mode.
     """
 
     def __init__(self, folder: Folder, *, steps: Optional[int], watches: bool, shadow: Optional[int] = None) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import Any, Callable, ContextManager, Iterator, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, List, NoReturn, Optional
 
 from depyf.base.asynchronous import is_of_called, suppressed, suppressed_all, synchronous
 from depyf.base.messages import takes_escapes, write
@@ -23,6 +23,9 @@ from depyf.running.program import NoProgramError, ProgramEnd, UserProgram, run
 from depyf.running.progress import CompilationProgress
 from depyf.running.torch_import import when_compiler_is_imported
 from depyf.torch_trace import file_names
+
+if TYPE_CHECKING:
+    from depyf.dynamo.questions.shadow.question import Shadow
 
 
 class CannotRunError(Exception):
@@ -177,7 +180,7 @@ class _Recording:
         """How the program ended, in words, if it was not with its last line."""
         self.root: Optional[str] = None
         """The directory with the folders of all processes, where children are followed."""
-        self._shadow: Optional[Any] = None
+        self._shadow: Optional[Shadow] = None
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
 

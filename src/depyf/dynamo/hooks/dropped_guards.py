@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, Optional
+from typing import Optional, cast
 
 from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
@@ -48,8 +48,8 @@ class UnfilteredGuards:
         return replace_attribute(owner, name.name, build)
 
     @safely("noting the guards that a filter drops")
-    def _note(self, builder: object, answer: Any) -> None:
-        guards: Guards = answer[1] if isinstance(answer, tuple) else answer
+    def _note(self, builder: object, answer: object) -> None:
+        guards = cast(Guards, answer[1] if isinstance(answer, tuple) else answer)
         first = self._first.setdefault(builder, guards)
         if first is not guards:
             self._all[guards] = first

@@ -250,11 +250,11 @@ def _place_of(code: CodeType) -> _Place:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
-def _state_of(value: Any) -> Optional[Callable[[], object]]:
+def _state_of(value: object) -> Optional[Callable[[], object]]:
     """Return what restores the present state of a generator of random numbers or a numpy array; None for others."""
     import torch
 
-    numpy: Any = sys.modules.get("numpy")
+    numpy = sys.modules.get("numpy")
     if isinstance(value, torch.Generator):
         return functools.partial(value.set_state, value.get_state())
     if isinstance(value, random.Random):

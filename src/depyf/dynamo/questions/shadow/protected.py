@@ -21,7 +21,8 @@ from types import FrameType
 from typing import Callable, Dict, Iterator, Optional, Sequence
 
 from depyf.base.without_warnings import without_warnings
-from depyf.dynamo.hooks import compile_ids
+from depyf.dynamo.hooks import compile_ids, private_names, torch_names
+from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
 from depyf.torch_trace.user_code import is_library
 
@@ -81,6 +82,22 @@ _EFFECTS_OF_SYSTEM = frozenset(
         "writev",
     ]
 )
+
+
+def what_sees_operations() -> str:
+    """Return, in words, why no operation can run here that the program does not see; empty if it can."""
+    for modes in (private_names.DISPATCH_MODES.find(), private_names.FUNCTION_MODES.find()):
+        present = () if modes is None else modes()
+        if present:
+            return f"{', '.join(type(each).__name__ for each in present)} sees each operation"
+    saved = private_names.SAVED_TENSORS_HOOKS.find()
+    if saved is not None and saved():
+        return "hooks on saved tensors see what autograd keeps"
+    if private_names.PROFILER_IS_ON.find():
+        return "PyTorch's profiler records each operation"
+    if torch_names.distributed_rank() is not None:
+        return "the program runs in several processes, and a collective would wait for the others"
+    return "a CUDA graph is being captured" if is_capturing() else ""
 
 
 def others_run_the_program() -> bool:

@@ -14,19 +14,18 @@ from depyf.answers.shadowed import ShadowCounts, ShadowFinding, summary
 from depyf.answers.why import WhyEntry
 from depyf.dynamo.entries.call_target import CallTarget, target_entered
 from depyf.dynamo.entries.called_entries import entries_of
-from depyf.dynamo.hooks import frame_evaluation, operation_observers, torch_names
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
 from depyf.dynamo.hooks.dropped_guards import UnfilteredGuards
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.base.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
-from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.compare.hit_entry import HitEntry
 from depyf.dynamo.questions.compare.observed_reads import ReadObserver
 from depyf.dynamo.questions.shadow.causes import CauseSearch, FailingGuard, failing_guard
 from depyf.dynamo.questions.shadow.earlier import EarlierValues
-from depyf.dynamo.questions.shadow.protected import StoppedError
+from depyf.dynamo.questions.shadow.protected import StoppedError, what_sees_operations
 from depyf.dynamo.questions.shadow.runs import Limits, NotCheckedError, ShadowRuns
 from depyf.dynamo.questions.shadow.sampling import Sampler
 from depyf.dynamo.questions.why import Lookup
@@ -127,9 +126,9 @@ class Shadow(HookedContext[object]):
 
     def _is_checked(self, call: EnteredCall) -> bool:
         """Check a call, and report what is found; return whether anything was checked. Raises ``NotCheckedError``."""
-        reason = operation_observers.what_sees_operations()
-        if reason or is_capturing():
-            raise NotCheckedError(reason or "a CUDA graph is being captured")
+        reason = what_sees_operations() if self._runs else ""
+        if reason:
+            raise NotCheckedError(reason)
         target = target_entered(call.entered, call.function)
         if target is None:
             raise NotCheckedError("it is no Python function")
