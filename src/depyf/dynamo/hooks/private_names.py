@@ -299,6 +299,10 @@ CACHE_DIRECTORY = _Name("torch._inductor.runtime.cache_dir_utils", "cache_dir", 
 CACHE_DIRECTORY_BEFORE = _Name("torch._inductor.runtime.runtime_utils", "cache_dir", "another folder is used", "2.4")
 UNSET_SETTING = _Name("torch.utils._config_module", "_UNSET_SENTINEL", "settings are read slowly", "2.6")
 SAVED_CONFIG = _Word("torch.utils._config_module", "_config", "scripts lack settings")
+TRANSFORMS = _Name("torch._C._functorch", "peek_interpreter_stack", "runs of shadow are seen by torch.func")
+COMPILED_AUTOGRAD = _Name(
+    "torch._dynamo.compiled_autograd", "compiled_autograd_enabled", "shadow compiles backwards with compiled autograd"
+)
 PROFILER_IS_ON = _Name("torch.autograd.profiler", "_is_profiler_enabled", "the profiler records runs of shadow")
 BACKWARD_NODE = _Name("torch.autograd.function", "BackwardCFunction", "debuggers don't stop in autograd's threads")
 SEQUENCE_NUMBER = _Name("torch._C._autograd", "_get_sequence_nr", "lines of backwards are not known")

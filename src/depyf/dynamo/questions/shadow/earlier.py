@@ -69,6 +69,7 @@ class EarlierValues:
             done += 1
             for read in observer.reads[count:]:
                 todo += _frames_of(read)
+        self._known.pop((original, compile_id), None)  # after torch.compiler.reset() the same id comes again
         self.note(original, compile_id, observer.reads, lambda each: each)
 
     def knows(self, code: CodeType, compile_id: str) -> bool:

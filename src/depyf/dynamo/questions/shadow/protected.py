@@ -90,6 +90,9 @@ def what_sees_operations() -> str:
         present = () if modes is None else modes()
         if present:
             return f"{', '.join(type(each).__name__ for each in present)} sees each operation"
+    transforms = private_names.TRANSFORMS.find()
+    if transforms is not None and transforms() is not None:
+        return "a transform of torch.func sees each operation"
     saved = private_names.SAVED_TENSORS_HOOKS.find()
     if saved is not None and saved():
         return "hooks on saved tensors see what autograd keeps"

@@ -114,9 +114,10 @@ class Shadow(HookedContext[object]):
     def _check(self, call: EnteredCall) -> None:
         """Check a sampled call before it runs."""
         with self._lock:
-            if self._busy:  # another thread, or a finalizer that runs in a check
-                return
-            self._busy = True
+            was_busy, self._busy = self._busy, True
+        if was_busy:  # another thread, or a finalizer that runs in a check
+            self._not_checked(call, "another call was being checked")
+            return
         try:
             self._checked += self._is_checked(call)
         except (NotCheckedError, StoppedError) as error:
@@ -175,7 +176,7 @@ class Shadow(HookedContext[object]):
             if observer is not None:
                 self._earlier.note(target.code, compile_id, observer.reads, runs.original_of)
             return True
-        key = (target.code, compile_id)
+        key = (target.code, compile_id, id(hit.entry.guard_manager))
         if guard is not None:
             self._report(guard.finding(wrong))
         elif key not in self._known:  # the search takes many runs: once for each entry

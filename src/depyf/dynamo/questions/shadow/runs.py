@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import contextlib
 from time import monotonic
+from types import FunctionType
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.compared import Measured
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe, listed
 from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
+from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.dynamo.questions.compare.hit_entry import EntryValues, HitEntry, noting_resumed, run_hit
 from depyf.dynamo.questions.compare.judging import Judge, measured_by_name
 from depyf.dynamo.questions.compare.observed_reads import ReadObserver
@@ -59,7 +62,8 @@ class ShadowRuns:
         self._sampler = sampler
         self._observed: Optional[PrivateCopy] = None
         self._ends: Optional[float] = None
-        self._backward = torch.is_grad_enabled()
+        # Compiled autograd would compile a backward of ours.
+        self._backward = torch.is_grad_enabled() and not private_names.COMPILED_AUTOGRAD.find()
         self._alone = not others_run_the_program()
         self._size = self._checked_size(limits)
         self._limits = limits
@@ -74,7 +78,9 @@ class ShadowRuns:
 
     def _checked_size(self, limits: Limits) -> int:
         """Return the bytes of all tensors that are copied. Raises ``NotCheckedError`` where that is too much."""
-        roots = (self.hit.target.inner, getattr(self.hit.target.inner, "__self__", None), self.args, self.kwargs)
+        inner = self.hit.target.inner
+        variables = dict(closure_of(inner)) if isinstance(inner, FunctionType) else {}
+        roots = (inner, getattr(inner, "__self__", None), variables, self.args, self.kwargs)
         found: Dict[int, torch.Tensor] = {}
         for root in roots:
             found.update((id(each), each) for _, each in tensors_in(root, ""))
@@ -113,7 +119,7 @@ class ShadowRuns:
             only_compiled=only_compiled,
         )
         if found.error:
-            raise NotCheckedError(f"its entry raises on copies: {found.error}")
+            raise NotCheckedError(f"its entry on copies: {found.error}")
         if found.not_run:
             raise NotCheckedError(found.not_run)
         return found
@@ -126,15 +132,16 @@ class ShadowRuns:
         change: Change = unchanged,
         observer: Optional[ReadObserver] = None,
     ) -> Dict[str, object]:
-        """Run eager mode on a copy, in float64 if ``wide``; ``observer`` sees what the run reads."""
+        """Run eager mode on a copy, in float64 if ``wide``; ``observer`` sees what the run reads. Raises
+        ``NotCheckedError`` where that is not possible.
+        """
         if self._ends is not None and monotonic() > self._ends:
             raise NotCheckedError("the search for the cause takes too long")
-        call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
-        if observer is not None:
-            self._observed = call
-        function = call.compiled(lambda each: each)
         listeners = [] if observer is None else [observer.enter]
         try:
+            call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
+            self._observed = call if observer is not None else self._observed
+            function = call.compiled(lambda each: each)
             with contextlib.ExitStack() as stack:
                 stack.enter_context(random_numbers_kept(seed))
                 stack.enter_context(self._shared.restored())
@@ -146,7 +153,9 @@ class ShadowRuns:
                 return run(call, function, backward=self._backward).values
         except NoGradientsError:
             self._backward = False
-            return self.of_eager(wide=wide, seed=seed, change=change, observer=observer)
+        except synchronous() as error:
+            raise NotCheckedError(f"eager mode on copies: {describe(error)[:200]}") from error
+        return self.of_eager(wide=wide, seed=seed, change=change, observer=observer)
 
     def original_of(self, value: object) -> object:
         """Return the program's object of which a value that was observed is a copy."""
@@ -155,7 +164,7 @@ class ShadowRuns:
     def difference(self, observer: Optional[ReadObserver]) -> Tuple[Measured, ...]:
         """Return the values of the entry that are wrong; none if it is right. Raises ``NotCheckedError`` where that
         can't be decided."""
-        eager = self._first_eager(observer)
+        eager = self.of_eager(observer=observer)
         ran = self.of_entry()
         entry = ran.values
         if ran.no_gradients:  # a backward of the program raises the same: that is not silent
@@ -186,14 +195,6 @@ class ShadowRuns:
     def agree(self, one: Values, other: Values) -> bool:
         """Return whether two runs gave the same values, up to rounding."""
         return one.keys() == other.keys() and not self._wrong(other, one, {})
-
-    def _first_eager(self, observer: Optional[ReadObserver]) -> Dict[str, object]:
-        try:
-            return self.of_eager(observer=observer)
-        except TypeError as error:
-            raise NotCheckedError(describe(error)[:200]) from error
-        except synchronous() as error:
-            raise NotCheckedError(f"eager mode raises on copies: {describe(error)[:200]}") from error
 
     def _wrong(self, entry: Values, eager: Values, reference: Values) -> Tuple[Measured, ...]:
         known = {key: each for key, each in entry.items() if key in eager or "gradient of" not in key}

@@ -27,6 +27,8 @@ from typing import Callable, Dict, Iterator, Optional
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall, caller_of_hook, entered_call
 from depyf.base.locks import Lock
+from depyf.base.locks import Lock
+from depyf.dynamo.hooks.patching import registered
 from depyf.dynamo.hooks.safely import safely
 
 _NO_ANSWER = object()
@@ -61,18 +63,28 @@ class Sampler:
         """Install until what it registers (``patching.collecting``) is undone."""
         original = private_names.CALLBACK_FROM_STANCE.require()
         answers = self._answers
+        self._counted, self._distance = self.calls, self._next_distance()
+        self._left = self._distance
+        is_open = True
+
+        def end() -> None:
+            nonlocal is_open
+            is_open = False
 
         def hook(callback: object) -> object:
             if answers:
                 answer = answers.get(get_ident(), _NO_ANSWER)
                 if answer is not _NO_ANSWER:
                     return answer
-            if callback is not None and callback is not False:  # else it keeps Dynamo out of a part of the call
+            # A hook of others may still call this one when it was undone. Without a callback, Dynamo is kept out of a
+            # part of a call that has been counted.
+            if callback is not None and callback is not False and is_open:
                 self._left -= 1
                 if self._left <= 0:
                     self._sample()
             return original(callback)
 
+        registered(end)
         private_names.CALLBACK_FROM_STANCE.replace(hook)
 
     @contextlib.contextmanager
