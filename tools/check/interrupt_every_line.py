@@ -194,6 +194,7 @@ CONTEXTS: Dict[str, Callable[[str], Any]] = {
 OBSERVING: Dict[str, Callable[[str], Any]] = {
     "find_nonfinite": lambda directory: depyf.find_nonfinite(directory, eager=EAGER, stream=io.StringIO()),
     "probe": lambda directory: depyf.probe("y", stream=io.StringIO()),
+    "shadow": lambda directory: depyf.shadow(1, stream=io.StringIO()),
 }
 if frame_evaluation.has_stances():  # an older PyTorch can't be observed
     CONTEXTS.update(OBSERVING)
