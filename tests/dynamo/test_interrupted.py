@@ -202,7 +202,7 @@ def tool() -> ModuleType:
         {"trace-enter": 180, "trace-leave": 130},
         pytest.param({"find_nonfinite-enter": 90, "find_nonfinite-leave": 70}, marks=needs_stances),
         pytest.param({"probe-enter": 80, "probe-leave": 70}, marks=needs_stances),
-        pytest.param({"shadow-enter": 300, "shadow-leave": 300}, marks=needs_stances),
+        pytest.param({"shadow-enter": 300, "shadow-leave": 300}, marks=[needs_stances, pytest.mark.slow]),
         {"debug-enter": 70, "debug-leave": 45},
         pytest.param({"compare": 200}, marks=needs_stances),
     ],

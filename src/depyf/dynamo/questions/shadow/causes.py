@@ -19,7 +19,7 @@ from depyf.dynamo.hooks import cache_entries, frame_evaluation
 from depyf.dynamo.hooks.dropped_guards import UnfilteredGuards
 from depyf.dynamo.hooks.torch_types import Guards
 from depyf.dynamo.questions.compare.hit_entry import HitEntry
-from depyf.dynamo.questions.compare.observed_reads import Read
+from depyf.dynamo.questions.compare.observed_reads import ATTRIBUTE, Read
 from depyf.dynamo.questions.compare.stale_reads import KnownBefore, StaleSearch
 from depyf.dynamo.questions.shadow.earlier import EarlierValues, in_words
 from depyf.dynamo.questions.shadow.protected import StoppedError
@@ -80,7 +80,7 @@ class CauseSearch:
         self._unfiltered = unfiltered
         self._names: Dict[int, str] = {}
         """What is read now, by the ``id`` of the program's objects."""
-        self._changed: Dict[Tuple[str, str], Tuple[KnownBefore, object]] = {}
+        self._changed: Dict[Tuple[str, str], Tuple[Read, KnownBefore, object]] = {}
         """The values then and now of what has changed, by function and text."""
 
     def finding(self, wrong: Sequence[Measured]) -> ShadowFinding:
@@ -122,13 +122,18 @@ class CauseSearch:
         known = self._before(read, now)
         self._names.setdefault(id(now), read.text)
         if known is not None:
-            self._changed.setdefault((read.function, read.text), (known, now))
+            self._changed.setdefault((read.function, read.text), (read, known, now))
         return known
 
-    def _named(self, name: str, value: object, words: str) -> str:
-        """Return an object in words: another name by which the call reads it says more than its address."""
-        other = self._names.get(id(value), name)
-        return words if other == name or " at 0x" not in words else other
+    def _named(self, read: Read, value: object, words: str) -> str:
+        """Return an object in words: another name of it says more than its address."""
+        if " at 0x" not in words:
+            return words
+        holder, owner = read.text[: -len(str(read.name)) - 1], self._runs.original_of(read.owner)
+        beside = getattr(owner, "__dict__", {}) if read.kind == ATTRIBUTE else {}
+        names = (f"{holder}.{name}" for name, each in list(beside.items()) if each is value and name != read.name)
+        other = next(names, self._names.get(id(value), read.text))
+        return words if other == read.text else other
 
     def _fresh(self) -> Set[str]:
         """Return the sources of all guards before some were dropped, as far as they are known."""
@@ -142,8 +147,8 @@ class CauseSearch:
             if known is None:
                 names.append(f"no guard checks {read.name}, read by {read.function}: {read.proof}")
             else:
-                was = self._named(read.name, known[0].value, known[0].words)
-                now = self._named(read.name, known[1], in_words(known[1]))
+                was = self._named(known[0], known[1].value, known[1].words)
+                now = self._named(known[0], known[2], in_words(known[2]))
                 names.append(f"{read.name} was {was}, is {now}, and no guard checks it")
         return "; or ".join(names) if not proved[0].alone else "; ".join(names)
 

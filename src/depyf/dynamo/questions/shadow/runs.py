@@ -225,13 +225,17 @@ class ShadowRuns:
             if self._differ(before, again, names):
                 raise NotCheckedError(f"{what} gives something else in each run")
         if self._differ(eager, self.of_eager(seed=_OTHER_SEED), names):
-            raise NotCheckedError("its results depend on random numbers, which compiled code draws in its own way")
+            raise NotCheckedError(_RANDOM)
 
     def _differ(self, one: Values, other: Values, names: Sequence[str]) -> bool:
         return any(not Judge().measure(name, other.get(name), one.get(name)).right for name in names)
 
 
 _OTHER_SEED = 4711
+_RANDOM = (
+    "its results depend on random numbers, which compiled code draws in its own way (if "
+    "torch._inductor.config.fallback_random is set before it is compiled, it draws those of eager mode)"
+)
 
 
 def _why_not_copied(tensor: torch.Tensor) -> str:
