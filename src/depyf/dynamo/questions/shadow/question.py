@@ -62,8 +62,8 @@ class Shadow(HookedContext[object]):
         self._lock = Lock()
         self._busy = False
         self._known: Set[Tuple[object, ...]] = set()
-        self._unsafe: Dict[object, str] = {}
-        """Code of which a run was stopped, with the reason: it is not run again."""
+        self._not_again: Dict[Tuple[object, ...], str] = {}
+        """Entries that are not run again, with the reason: a run was stopped, or their results are random."""
         self._undo: List[Undo] = []
 
     def _start(self, entry: object) -> None:
@@ -153,8 +153,8 @@ class Shadow(HookedContext[object]):
         try:
             return self._is_compared(target, hit, call, guard)
         except (NotCheckedError, StoppedError) as error:
-            if isinstance(error, StoppedError):
-                self._unsafe[target.code] = str(error)
+            if isinstance(error, StoppedError) or error.lasting:
+                self._not_again[_key(hit)] = str(error)
             if guard is not None:
                 self._report(guard.finding((), str(error)))
             raise
@@ -165,7 +165,8 @@ class Shadow(HookedContext[object]):
 
     def _is_compared(self, target: CallTarget, hit: HitEntry, call: EnteredCall, guard: Optional[FailingGuard]) -> bool:
         """Run the entry and eager mode on copies, and report what differs."""
-        known = self._unsafe.get(target.code)
+        key = _key(hit)
+        known = self._not_again.get(key)
         if known is not None:
             raise NotCheckedError(known)
         compile_id = hit.entry.compile_id or ""
@@ -176,7 +177,6 @@ class Shadow(HookedContext[object]):
             if observer is not None:
                 self._earlier.note(target.code, compile_id, observer.reads, runs.original_of)
             return True
-        key = (target.code, compile_id, id(hit.entry.guard_manager))
         if guard is not None:
             self._report(guard.finding(wrong))
         elif key not in self._known:  # the search takes many runs: once for each entry
@@ -205,6 +205,11 @@ class Shadow(HookedContext[object]):
             say(self._stream, [f"depyf shadow: {found}"])
         else:
             users("the callback of depyf.shadow", self._callback)(found)
+
+
+def _key(hit: HitEntry) -> Tuple[object, ...]:
+    """Return what identifies an entry; after ``torch.compiler.reset()`` the same compile id comes again."""
+    return hit.target.shown[1], hit.entry.compile_id, id(hit.entry.guard_manager)
 
 
 def shadow(

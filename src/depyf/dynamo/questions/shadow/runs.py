@@ -40,7 +40,11 @@ Values = Mapping[str, object]
 
 
 class NotCheckedError(Exception):
-    """A sampled call can't be checked; the message says why."""
+    """A sampled call can't be checked; the message says why. ``lasting``: neither can later calls of the same entry."""
+
+    def __init__(self, why: str, *, lasting: bool = False) -> None:
+        super().__init__(why)
+        self.lasting = lasting
 
 
 @dataclass(frozen=True)
@@ -223,9 +227,9 @@ class ShadowRuns:
             (eager, self.of_eager(), "eager mode"),
         ):
             if self._differ(before, again, names):
-                raise NotCheckedError(f"{what} gives something else in each run")
+                raise NotCheckedError(f"{what} gives something else in each run", lasting=True)
         if self._differ(eager, self.of_eager(seed=_OTHER_SEED), names):
-            raise NotCheckedError(_RANDOM)
+            raise NotCheckedError(_RANDOM, lasting=True)
 
     def _differ(self, one: Values, other: Values, names: Sequence[str]) -> bool:
         return any(not Judge().measure(name, other.get(name), one.get(name)).right for name in names)
