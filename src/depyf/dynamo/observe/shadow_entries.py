@@ -13,7 +13,6 @@ from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Literal, NamedTuple, Optional, Tuple, Union
 
 from depyf.base.locks import Lock
-from depyf.base.own_package import is_own
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing

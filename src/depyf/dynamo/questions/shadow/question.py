@@ -12,13 +12,13 @@ from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.shadowed import ShadowCounts, ShadowFinding, summary
 from depyf.answers.why import WhyEntry
+from depyf.base.locks import Lock
 from depyf.dynamo.entries.call_target import CallTarget, target_entered
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
 from depyf.dynamo.hooks.dropped_guards import UnfilteredGuards
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
-from depyf.base.locks import Lock
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.questions.compare.hit_entry import HitEntry

@@ -24,10 +24,9 @@ import sys
 from threading import get_ident
 from typing import Callable, Dict, Iterator, Optional
 
+from depyf.base.locks import Lock
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall, caller_of_hook, entered_call
-from depyf.base.locks import Lock
-from depyf.base.locks import Lock
 from depyf.dynamo.hooks.patching import registered
 from depyf.dynamo.hooks.safely import safely
 
