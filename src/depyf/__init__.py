@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.extract.question import extract
     from depyf.dynamo.questions.nonfinite.question import find_nonfinite
     from depyf.dynamo.questions.probe.question import probe
+    from depyf.dynamo.questions.profile.question import profile
     from depyf.dynamo.questions.shadow.question import shadow
     from depyf.dynamo.questions.trace.question import trace
     from depyf.dynamo.questions.watch import watch
@@ -55,6 +56,7 @@ __all__ = [
     "install",
     "prepare_debug",
     "probe",
+    "profile",
     "shadow",
     "trace",
     "uninstall",
@@ -80,6 +82,7 @@ _HOMES = {
     "install": "depyf.dynamo.dump.bytecode_log",
     "prepare_debug": "depyf.dynamo.dump.prepare",
     "probe": "depyf.dynamo.questions.probe.question",
+    "profile": "depyf.dynamo.questions.profile.question",
     "shadow": "depyf.dynamo.questions.shadow.question",
     "trace": "depyf.dynamo.questions.trace.question",
     "uninstall": "depyf.dynamo.dump.bytecode_log",

@@ -22,7 +22,10 @@ MARK = re.compile(r"^<!-- generated: ([\w ]+) -->$", re.MULTILINE)
 QUESTIONS = "Questions about compiled code"
 GROUPS: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
     ("Dumping and stepping", ("prepare_debug", "debug", "install", "uninstall")),
-    (QUESTIONS, ("why", "watch", "expect", "trace", "find_nonfinite", "compare", "shadow", "probe", "extract")),
+    (
+        QUESTIONS,
+        ("why", "watch", "expect", "trace", "profile", "find_nonfinite", "compare", "shadow", "probe", "extract"),
+    ),
     ("Decompiling", ("decompile", "decompile_code", "decompile_pyc", "Decompiler")),
     ("Results", ("Decompilation", "Verdict", "Hints", "DecompilationError", "ExpectationError")),
 )

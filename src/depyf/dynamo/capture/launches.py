@@ -6,12 +6,13 @@ import os
 import weakref
 from dataclasses import replace
 from types import ModuleType
-from typing import Dict, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 
 from depyf.dynamo.capture.records import KernelFile, Record
 from depyf.report.model.run import Run
 
 _loaded: weakref.WeakValueDictionary[str, ModuleType] = weakref.WeakValueDictionary()
+_watchers: List[Callable[[str, ModuleType], object]] = []
 _OF_LAUNCHERS = (("n_regs", "registers"), ("n_spills", "spills"), ("shared", "shared memory"))
 
 
@@ -19,6 +20,18 @@ def note_module(path: str, module: object) -> None:
     """Remember the module that was loaded from a file of a dump, or of Inductor's cache."""
     if isinstance(module, ModuleType):
         _loaded[path] = module
+        for watch in _watchers:
+            watch(path, module)
+
+
+def when_loaded(watch: Callable[[str, ModuleType], object]) -> Callable[[], None]:
+    """Call ``watch`` with each module that is loaded from now on, which must not raise; return what ends that."""
+    _watchers.append(watch)
+
+    def undo() -> None:
+        _watchers[:] = [each for each in _watchers if each is not watch]
+
+    return undo
 
 
 def with_chosen_launches(run: Run, records: Sequence[Record]) -> Run:

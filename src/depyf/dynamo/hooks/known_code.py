@@ -28,8 +28,13 @@ def transformed_codes() -> List[CodeType]:
 
 def is_of_torch(code: CodeType) -> bool:
     """Return whether code comes from a file of torch."""
+    return is_torch_file(code.co_filename)
+
+
+def is_torch_file(path: str) -> bool:
+    """Return whether this is the path of a file of torch."""
     root = os.path.dirname(str(module("torch").__file__))
-    return code.co_filename.startswith(root + os.sep)
+    return path.startswith(root + os.sep)
 
 
 def sizes_that_dynamo_has_seen() -> Optional[Any]:

@@ -1,0 +1,254 @@
+"""The result of ``profile``: measured time on the lines, modules and kernels of a program, beside eager mode.
+
+All times are seconds of one call (one step), the mean over the profiled calls, except in ``Beside``, which has medians
+of calls that ran without a profiler.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import asdict, dataclass, field
+from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.nonfinite import Line
+from depyf.answers.trace import duration
+from depyf.answers.watch import counted, shortened
+from depyf.answers.worth import Beside, sentences
+
+KernelKind = Literal["kernel", "library call", "operation"]
+KERNEL: Final = "kernel"
+LIBRARY_CALL: Final = "library call"
+OPERATION: Final = "operation"
+
+_MOST_LINES = 25
+_MOST_KERNELS = 15
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What ran for a line, a module or a kernel in one call.
+
+    ``shared`` is the part of the time that was divided: a fused kernel computes several lines, and each of its graph
+    nodes gets an equal share. ``bytes`` are the sizes of the tensors that were read and written, ``operations`` the
+    floating point operations by the formulas of ``torch.utils.flop_counter``; both are lower bounds, as kernels whose
+    sizes are not known add nothing.
+    """
+
+    forward: float = 0.0
+    backward: float = 0.0
+    shared: float = 0.0
+    calls: float = 0.0
+    bytes: int = 0
+    operations: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """The cost of one source line. ``library``: the line is in an installed package. ``eager`` is the time of this line
+    in eager mode; None where eager mode was not measured."""
+
+    line: Line
+    cost: Cost
+    kernels: Tuple[str, ...] = ()
+    library: bool = False
+    eager: Optional[float] = None
+
+    @property
+    def slower(self) -> bool:
+        """Whether this line takes longer than in eager mode."""
+        return self.eager is not None and self.cost.seconds > self.eager
+
+
+@dataclass(frozen=True)
+class ModuleTime:
+    """The cost of the operations that were called in one ``torch.nn.Module`` itself, not in modules inside of it."""
+
+    name: str
+    type: str
+    cost: Cost
+    eager: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """The cost of one generated kernel, library call, or operation of PyTorch.
+
+    ``graph`` is the compile id of its graph, empty for what is in no compiled graph. ``lines`` are the lines that it
+    computes, ``modules`` the names of the modules.
+    """
+
+    name: str
+    kind: KernelKind
+    cost: Cost
+    graph: str = ""
+    lines: Tuple[Line, ...] = ()
+    modules: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Operations on a line that ran in no compiled graph, and the reason, as far as it is known."""
+
+    line: Optional[Line]
+    cost: Cost
+    reason: str
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One call, divided: the parts add up to ``seconds``, the time of the calling thread.
+
+    ``graphs`` are kernels and operations of compiled graphs, ``outside`` operations in no graph, ``guards`` the search
+    for a cache entry (its guards are evaluated), ``calling`` transformed code and the wrappers around graphs,
+    ``python`` the rest.
+    """
+
+    seconds: float = 0.0
+    graphs: float = 0.0
+    outside: float = 0.0
+    guards: float = 0.0
+    calling: float = 0.0
+    python: float = 0.0
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The result of ``profile``; prints as tables. Lines, modules and kernels are sorted by time.
+
+    ``steps`` is the number of profiled calls, ``seconds`` the time of their kernels and operations for one call (of
+    ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
+    compiling, before what was profiled.
+    """
+
+    function: str
+    steps: int
+    seconds: float
+    attributed: float
+    parts: Parts
+    lines: Tuple[LineTime, ...] = field(default=(), repr=False)
+    modules: Tuple[ModuleTime, ...] = field(default=(), repr=False)
+    kernels: Tuple[KernelTime, ...] = field(default=(), repr=False)
+    outside: Tuple[Outside, ...] = field(default=(), repr=False)
+    compile_seconds: float = 0.0
+    device: str = "cpu"
+    eager: Optional[Beside] = None
+    notes: Tuple[str, ...] = ()
+
+    def worth(self) -> str:
+        """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
+        if self.eager is None:
+            raise ValueError("eager mode was not measured: call depyf.profile(fn, ...), which runs it, too")
+        loss = ""
+        for worst in self.slower()[:1]:
+            place = f"{shortened(worst.line.file)}:{worst.line.line}"
+            loss = f"{place} has lost most: {duration(worst.cost.seconds)} instead of {duration(worst.eager)}"
+        return " ".join(sentences(self.eager, loss))
+
+    def slower(self) -> List[LineTime]:
+        """Return the lines that take longer than in eager mode, the largest loss first."""
+        found = [each for each in self.lines if each.slower]
+        return sorted(found, key=lambda each: (each.eager or 0.0) - each.cost.seconds)
+
+    def to_dict(self) -> Mapping[str, object]:
+        """Return all of it as plain data, for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_text(self))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{each}</th>" for each in ("forward", "backward", "share", "eager", "line"))
+        rows = (
+            "<tr>"
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in (*_cells(self, each), str(each.line)))
+            + "</tr>"
+            for each in self.lines[:_MOST_LINES]
+        )
+        worth = "" if self.eager is None else f"<p>{html.escape(self.worth())}</p>"
+        return (
+            f"<p>{html.escape(_summary(self))}</p>{worth}"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        )
+
+
+def _summary(profiled: Profiled) -> str:
+    return (
+        f"depyf profiled {profiled.function}: {counted(profiled.steps, 'call')}, "
+        f"{duration(profiled.seconds) or '0 s'} of kernels and operations a call ({profiled.device}), "
+        f"{_percent(profiled.attributed)} of it on known lines"
+    )
+
+
+def _text(profiled: Profiled) -> Iterator[str]:
+    yield _summary(profiled)
+    parts = profiled.parts
+    yield "  a call: " + ", ".join(
+        f"{words} {duration(seconds)}"
+        for words, seconds in (
+            ("in all", parts.seconds),
+            ("graphs", parts.graphs),
+            ("operations in no graph", parts.outside),
+            ("guards", parts.guards),
+            ("calling graphs", parts.calling),
+            ("other Python", parts.python),
+        )
+        if seconds
+    )
+    if profiled.compile_seconds:
+        yield f"  compiling took {duration(profiled.compile_seconds)}, before"
+    if profiled.eager is not None:
+        yield f"  {profiled.worth()}"
+    yield f"  {'forward':>9} {'backward':>9} {'share':>6} {'eager':>9}  line"
+    for each in profiled.lines[:_MOST_LINES]:
+        forward, backward, share, eager = _cells(profiled, each)
+        yield f"  {forward:>9} {backward:>9} {share:>6} {eager:>9}  {each.line}"
+    yield from _more(profiled.lines, _MOST_LINES, "line")
+    if profiled.modules:
+        yield f"  {'forward':>9} {'backward':>9} {'share':>6} {'eager':>9}  module"
+    for module in profiled.modules[:_MOST_LINES]:
+        forward, backward, share, eager = _cells(profiled, module)
+        yield f"  {forward:>9} {backward:>9} {share:>6} {eager:>9}  {module.name} ({module.type})"
+    yield from _more(profiled.modules, _MOST_LINES, "module")
+    yield f"  {'time':>9} {'calls':>6}  kernel"
+    for kernel in profiled.kernels[:_MOST_KERNELS]:
+        where = f" [{kernel.graph}]" if kernel.graph else f" ({kernel.kind} in no graph)"
+        lines = ", ".join(f"{shortened(each.file)}:{each.line}" for each in kernel.lines)
+        yield f"  {duration(kernel.cost.seconds):>9} {kernel.cost.calls:>6g}  {kernel.name}{where}  {lines}".rstrip()
+    yield from _more(profiled.kernels, _MOST_KERNELS, "kernel")
+    for outside in profiled.outside[:_MOST_KERNELS]:
+        yield f"  in no graph: {duration(outside.cost.seconds)} {outside.line or 'line unknown'}: {outside.reason}"
+    yield from (f"  note: {note}" for note in profiled.notes)
+
+
+def _cells(profiled: Profiled, each: LineTime | ModuleTime) -> Tuple[str, str, str, str]:
+    share = each.cost.seconds / profiled.seconds if profiled.seconds else 0.0
+    backward = duration(each.cost.backward) if each.cost.backward else ""
+    return duration(each.cost.forward), backward, _percent(share), duration(each.eager)
+
+
+def _more(rows: Sequence[object], most: int, word: str) -> List[str]:
+    return [f"  ... and {counted(len(rows) - most, f'more {word}')}"] if len(rows) > most else []
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def added(one: Cost, other: Cost) -> Cost:
+    """Return the sum of two costs."""
+    return Cost(*(a + b for a, b in zip(_values(one), _values(other))))  # type: ignore[arg-type]
+
+
+def _values(cost: Cost) -> Tuple[float, ...]:
+    return cost.forward, cost.backward, cost.shared, cost.calls, cost.bytes, cost.operations
+
+
+def eager_times(lines: Sequence[LineTime], modules: Sequence[ModuleTime]) -> Dict[object, float]:
+    """Return the seconds of each line, by file and number, and of each module, by name."""
+    found: Dict[object, float] = {(each.line.file, each.line.line): each.cost.seconds for each in lines}
+    found.update({each.name: each.cost.seconds for each in modules})
+    return found

@@ -1,0 +1,120 @@
+"""Is compiling worth it: medians of calls of both kinds, what their spread allows to say, and three sentences.
+
+Calls are timed in pairs, one compiled and one eager directly after each other, as a machine is faster and slower over
+time. The decision goes by the ratios of the pairs: an interval for their median that holds with about 95 %, by order
+statistics (no distribution is assumed). If 1 is in the interval, no difference is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, List, Literal, Optional, Sequence, Tuple
+
+from depyf.answers.trace import duration
+
+Decision = Literal["faster", "slower", "no difference"]
+FASTER: Final = "faster"
+SLOWER: Final = "slower"
+NO_DIFFERENCE: Final = "no difference"
+
+FEWEST_PAIRS = 6
+"""With fewer pairs no interval holds with 95 %."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Times of single calls in seconds: their median and quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{duration(self.median)} ({duration(self.low)} to {duration(self.high)})"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Calls that ran without a profiler, compiled and eager in turns.
+
+    ``ratio`` is eager time by compiled time, the median of all pairs; ``ratio_low`` to ``ratio_high`` is an interval
+    for that median. ``overhead`` is the time of a compiled call that checks guards and calls graphs. ``break_even`` is
+    the number of calls after which the compile time is paid back, None where compiled calls are not faster.
+    """
+
+    compiled: Spread
+    eager: Spread
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    pairs: int
+    decision: Decision
+    compile_seconds: float
+    overhead: float
+    break_even: Optional[int]
+
+    @property
+    def saved(self) -> float:
+        """The seconds that one call saves, negative where compiled calls are slower."""
+        return self.eager.median - self.compiled.median
+
+
+def beside(compiled: Sequence[float], eager: Sequence[float], *, compile_seconds: float, overhead: float) -> Beside:
+    """Compare the times of single calls, of which those at the same position form a pair."""
+    ratios = sorted(e / c for c, e in zip(compiled, eager) if c > 0)
+    low, high = interval(ratios)
+    decision: Decision = FASTER if low > 1 else SLOWER if high < 1 else NO_DIFFERENCE
+    middle_compiled, middle_eager = _spread(compiled), _spread(eager)
+    saved = middle_eager.median - middle_compiled.median
+    break_even = math.ceil(compile_seconds / saved) if decision == FASTER and saved > 0 else None
+    return Beside(
+        compiled=middle_compiled,
+        eager=middle_eager,
+        ratio=median(ratios) if ratios else 1.0,
+        ratio_low=low,
+        ratio_high=high,
+        pairs=len(ratios),
+        decision=decision,
+        compile_seconds=compile_seconds,
+        overhead=overhead,
+        break_even=break_even,
+    )
+
+
+def interval(ordered: Sequence[float]) -> Tuple[float, float]:
+    """Return the interval between two of the values that contains the median with at least 95 %."""
+    count = len(ordered)
+    if count < FEWEST_PAIRS:
+        return 0.0, math.inf
+    # The median is below the k-th smallest value if fewer than k of ``count`` values are below the median: a binomial
+    # distribution with p = 1/2. The largest k with at most 2.5 % on each side is taken.
+    below, rank = 0.0, 0
+    for at in range(count):
+        below += math.comb(count, at) * 0.5**count
+        if below > 0.025:
+            break
+        rank = at
+    return ordered[rank], ordered[count - 1 - rank]
+
+
+def _spread(times: Sequence[float]) -> Spread:
+    ordered = sorted(times)
+    last = len(ordered) - 1
+    return Spread(median(ordered), ordered[round(last * 0.25)], ordered[round(last * 0.75)])
+
+
+def sentences(beside: Beside, loss: str) -> List[str]:
+    """Return three sentences: the decision with its numbers, when the compile time is paid back, and what costs.
+    ``loss`` names the line that has lost most, empty where no line is slower."""
+    one = f"A compiled call takes {beside.compiled}, an eager call {beside.eager}"
+    if beside.decision == NO_DIFFERENCE:
+        first = f"No difference beyond the noise: a{one[1:]}."
+    else:
+        factor = beside.ratio if beside.decision == FASTER else 1 / beside.ratio
+        first = f"Compiling makes it {beside.decision}, {factor:.2f} times: a{one[1:]}."
+    paid = "no number of calls is known to pay" if beside.break_even is None else f"{beside.break_even} calls pay"
+    second = f"Compiling took {duration(beside.compile_seconds) or '0 s'}, which {paid} back."
+    third = f"Guards and the calls of graphs take {duration(beside.overhead) or '0 s'} of a compiled call"
+    return [first, second, f"{third}, and {loss or 'no line is slower'}."]

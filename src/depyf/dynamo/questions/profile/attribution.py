@@ -1,0 +1,204 @@
+"""Join the units of a profile with what is known of them: the result of ``profile``."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Dict, Mapping, Optional, Sequence, Set, Tuple
+
+from depyf.answers.nonfinite import Line
+from depyf.answers.profiled import (
+    KERNEL,
+    LIBRARY_CALL,
+    OPERATION,
+    Cost,
+    KernelKind,
+    KernelTime,
+    LineTime,
+    ModuleTime,
+    Outside,
+    Parts,
+    added,
+)
+from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.questions.profile.listing import Listed, Site
+from depyf.dynamo.questions.profile.marks import MarkedKernel
+from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_site
+from depyf.dynamo.questions.profile.units import CALLING, GRAPHS, GUARDS, OUTSIDE, Division, Unit
+
+_Key = Tuple[str, KernelKind, str, bool]
+
+
+@dataclass
+class _Row:
+    cost: Cost = field(default_factory=Cost)
+    names: Dict[str, None] = field(default_factory=dict)
+    lines: Dict[Line, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known of a unit: its name and kind, its graph ("" for none), its owners, where it was called."""
+
+    name: str
+    kind: KernelKind
+    graph: str
+    owners: Owners
+    backward: bool
+    site: Optional[Site] = None
+
+
+class Attribution:
+    """The rows of a result, from the units of one profile."""
+
+    def __init__(
+        self,
+        division: Division,
+        listed: Mapping[int, Sequence[Listed]],
+        kernels: Sequence[MarkedKernel],
+        owners: KnownOwners,
+    ) -> None:
+        self._division = division
+        self._listed = listed
+        self._kernels = kernels
+        self._owners = owners
+        self._steps = max(1, division.steps)
+        self.on_device = any(unit.span.device_seconds() for unit in division.units)
+        self._by_sequence: Dict[int, _Known] = {}
+        """The operations of forwards, by autograd's number: nodes of eager backwards have the same."""
+        self._in_backward: Optional[Site] = None
+        """The line that has run the last operation of an eager backward that is not of a forward."""
+        self._lines: Dict[Line, _Row] = {}
+        self._modules: Dict[Tuple[str, str], _Row] = {}
+        self._rows: Dict[_Key, _Row] = {}
+        self._outside: Dict[Tuple[Optional[Line], str], _Row] = {}
+        self.unknown: Set[MarkedKernel] = set()
+        """Kernels that ran and are in no record of the session."""
+        self.seconds = 0.0
+        self._owned = 0.0
+        for unit in division.units:
+            self._add(unit)
+
+    @property
+    def attributed(self) -> float:
+        """The share of the time of all units whose line is known; 1 where nothing ran."""
+        return min(1.0, self._owned / self.seconds) if self.seconds else 1.0
+
+    def _add(self, unit: Unit) -> None:
+        seconds = (unit.span.device_seconds() if self.on_device else unit.seconds) / self._steps
+        known = self._known(unit)
+        for sequence in [] if unit.around.backward else unit.sequences:
+            self._by_sequence[sequence] = known
+        listed = self._listed.get(id(unit), ())
+        size = sum(each.bytes for each in listed) / self._steps
+        operations = sum(each.operations for each in listed) / self._steps
+        self.seconds += seconds
+        if unit.span.thread == self._division.main_thread:
+            self._division.take(GRAPHS if known.graph else OUTSIDE, unit.seconds)
+        whole = _cost(seconds, 1 / self._steps, size, operations, Owner(None, None, 1.0), backward=known.backward)
+        row = self._rows.setdefault((known.name, known.kind, known.graph, known.backward), _Row())
+        row.cost = added(row.cost, whole)
+        for owner in known.owners:
+            cost = _cost(seconds, 1 / self._steps, size, operations, owner, backward=known.backward)
+            if owner.line is not None:
+                self._owned += cost.seconds
+                _grow(self._lines.setdefault(owner.line, _Row()), cost, known.name)
+                row.lines[owner.line] = None
+            if owner.module is not None:
+                _grow(self._modules.setdefault(owner.module, _Row()), cost, known.name)
+                row.names[owner.module[0]] = None
+        if not known.graph:
+            line = known.owners[0].line if known.owners else None
+            reason = self._owners.why_outside(known.site, unit.around.region)
+            _grow(self._outside.setdefault((line, reason), _Row()), whole, known.name)
+
+    def _known(self, unit: Unit) -> _Known:
+        around = unit.around
+        if unit.kernel is not None:
+            mark = self._kernels[unit.kernel]
+            kernel = self._owners.kernel(mark.path, mark.name)
+            if kernel is None:  # compiled before the session: its graph is known only by the region
+                self.unknown.add(mark)
+                return _Known(mark.name, KERNEL, around.region or "?", (), around.backward)
+            owners = self._owners.of_kernel(kernel)
+            return _Known(mark.name, KERNEL, kernel.compile_id or "?", owners, bool(kernel.backward))
+        site = next((each.site for each in self._listed.get(id(unit), ()) if each.site is not None), None)
+        name = unit.name
+        if site is not None and site.generated:
+            call = self._owners.called_at(site)
+            if call is None:
+                return _Known(name, OPERATION, around.region or "?", (), around.backward)
+            owners = self._owners.of_kernel(call)
+            return _Known(call.name, LIBRARY_CALL, call.compile_id or "?", owners, bool(call.backward), site)
+        if site is not None and site.node:
+            owners = self._owners.of_nodes(around.region, [site.node], backward=around.backward)
+            return _Known(name, OPERATION, around.region or "?", owners, around.backward, site)
+        if around.in_graph:  # of the wrappers around a graph: the line calls them
+            owners = () if site is None else owner_of_site(site)
+            return _Known(name, OPERATION, around.region, owners, around.backward, site)
+        before = self._by_sequence.get(around.sequence) if around.backward else None
+        if before is not None:  # the node of an operation whose forward ran eagerly, or in a graph of no AOTAutograd
+            return _Known(name, OPERATION, before.graph and "", before.owners, True, before.site)
+        # Autograd adds gradients without the dispatcher, which the listing does not see: the line that runs the
+        # backward is that of the operations around.
+        if around.backward:
+            site = self._in_backward = site or self._in_backward
+        return _Known(name, OPERATION, "", () if site is None else owner_of_site(site), around.backward, site)
+
+    def parts(self) -> Parts:
+        """Return the time of one call of the calling thread, divided."""
+        found = {name: seconds / self._steps for name, seconds in self._division.parts.items()}
+        whole = self._division.seconds / self._steps
+        return Parts(
+            seconds=whole,
+            graphs=found.get(GRAPHS, 0.0),
+            outside=found.get(OUTSIDE, 0.0),
+            guards=found.get(GUARDS, 0.0),
+            calling=found.get(CALLING, 0.0),
+            python=max(0.0, whole - sum(found.values())),
+        )
+
+    def lines(self, eager: Optional[Mapping[object, float]] = None) -> Tuple[LineTime, ...]:
+        """Return the lines, the slowest first; ``eager`` has their seconds in eager mode."""
+        made = []
+        for line, row in self._lines.items():
+            took = None if eager is None else eager.get((line.file, line.line), 0.0)
+            library = Owner(line, None, 1.0).library
+            made.append(LineTime(line, row.cost, tuple(row.names), library, took))
+        return tuple(sorted(made, key=lambda each: -each.cost.seconds))
+
+    def modules(self, eager: Optional[Mapping[object, float]] = None) -> Tuple[ModuleTime, ...]:
+        """Return the modules, the slowest first."""
+        made = []
+        for (name, kind), row in self._modules.items():
+            made.append(ModuleTime(name, kind, row.cost, None if eager is None else eager.get(name, 0.0)))
+        return tuple(sorted(made, key=lambda each: -each.cost.seconds))
+
+    def kernels(self) -> Tuple[KernelTime, ...]:
+        """Return kernels, library calls and operations, the slowest first."""
+        made = [
+            KernelTime(name, kind, row.cost, graph, tuple(row.lines), tuple(row.names))
+            for (name, kind, graph, _), row in self._rows.items()
+        ]
+        return tuple(sorted(made, key=lambda each: -each.cost.seconds))
+
+    def outside(self) -> Tuple[Outside, ...]:
+        """Return what ran in no compiled graph, the slowest first."""
+        made = [Outside(line, row.cost, reason) for (line, reason), row in self._outside.items()]
+        return tuple(sorted(made, key=lambda each: -each.cost.seconds))
+
+
+def _grow(row: _Row, cost: Cost, name: str) -> None:
+    row.cost = added(row.cost, cost)
+    row.names[name] = None
+
+
+def _cost(seconds: float, calls: float, size: float, operations: float, owner: Owner, *, backward: bool) -> Cost:
+    part = seconds * owner.share
+    return Cost(
+        forward=0.0 if backward else part,
+        backward=part if backward else 0.0,
+        shared=part if owner.share < 1 else 0.0,
+        calls=calls,
+        bytes=round(size * owner.share),
+        operations=round(operations * owner.share),
+    )

@@ -1,0 +1,94 @@
+"""Run calls under ``torch.profiler``, and without it, in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from time import perf_counter
+from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Sequence, Tuple
+
+from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.questions.profile.marks import STEP
+from depyf.dynamo.questions.profile.spans import Span, spans_of
+
+if TYPE_CHECKING:
+    import torch
+
+Call = Callable[[], object]
+
+_SHORTEST = 2e-3
+"""A measurement is at least this long, so that the clock and the loop do not count: short calls are repeated in it."""
+
+
+def new_profiler() -> torch.profiler.profile:
+    """Return a profiler of the processor, and of the GPU where there is one."""
+    from torch import profiler
+
+    kinds = [profiler.ProfilerActivity.CPU]
+    if torch_names.module("torch").cuda.is_available():
+        kinds.append(profiler.ProfilerActivity.CUDA)
+    return profiler.profile(activities=kinds)
+
+
+def mark(name: str) -> None:
+    """Let the profiler have a span of this name, in which nothing runs."""
+    from torch import profiler
+
+    with profiler.record_function(name):
+        pass
+
+
+def profiled_calls(call: Call, steps: int) -> List[Span]:
+    """Return the spans of so many calls."""
+    profiler = new_profiler()
+    with profiler:
+        for number in range(steps):
+            mark(f"{STEP}{number}")
+            call()
+            wait_for_device()
+        mark(f"{STEP}{steps}")
+    return spans_of(profiler.events())
+
+
+def wait_for_device() -> None:
+    """Wait until a GPU has done what was launched, if the program uses one."""
+    cuda = torch_names.module("torch").cuda
+    if cuda.is_available() and cuda.is_initialized():
+        cuda.synchronize()
+
+
+def timed_pairs(
+    compiled: Call, eager: Call, pairs: int, around_eager: Callable[[], ContextManager[object]]
+) -> Tuple[List[float], List[float]]:
+    """Return the seconds of compiled and of eager calls, made in turns; each turn begins with the other kind."""
+    times: Tuple[List[float], List[float]] = ([], [])
+    repeats = [_repeats(compiled, contextlib.nullcontext), _repeats(eager, around_eager)]
+    for number in range(pairs):
+        for which in (0, 1) if number % 2 else (1, 0):
+            around = around_eager if which else contextlib.nullcontext
+            times[which].append(_timed(eager if which else compiled, repeats[which], around))
+    return times
+
+
+def _repeats(call: Call, around: Callable[[], ContextManager[object]]) -> int:
+    _timed(call, 1, around)
+    return max(1, math.ceil(_SHORTEST / max(1e-9, min(_timed(call, 1, around) for _ in range(2)))))
+
+
+def _timed(call: Call, repeats: int, around: Callable[[], ContextManager[object]]) -> float:
+    with around():
+        wait_for_device()
+        start = perf_counter()
+        for _ in range(repeats):
+            call()
+        wait_for_device()
+        return (perf_counter() - start) / repeats
+
+
+@contextlib.contextmanager
+def undone(undo: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Undo what the list holds after the block, the last first."""
+    with contextlib.ExitStack() as stack:
+        for each in undo:
+            stack.callback(each)
+        yield

@@ -1,0 +1,165 @@
+"""Divide the spans of a profile: units of work, and what the rest of the time is spent on.
+
+A unit is a kernel of Inductor's or the outermost span of an operation: ``aten::linear`` and not the ``aten::addmm`` in
+it. Everything around the units is time of Python, of guards, or of the wrappers of graphs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import field
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from depyf.base.quick_dataclass import dataclass, replace
+from depyf.dynamo.questions.profile.marks import COMPILED, KERNEL, NUMBERED, STEP
+from depyf.dynamo.questions.profile.spans import Span
+
+_REGION = "Torch-Compiled Region: "
+_LOOKUP = "TorchDynamo Cache Lookup"
+_NODE = "autograd::engine::evaluate_function: "
+_FORWARD, _BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+_GRAPH = ("## Call CompiledFxGraph", "AOTDispatcher Runtime Wrapper", "Pregraph bytecode")
+_NO_UNITS = ("autograd::", "torch::autograd::")
+
+GRAPHS, OUTSIDE, GUARDS, CALLING = "graphs", "outside", "guards", "calling"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around a span: the compile id of the region, whether it is in the call of a graph, and of the node of a
+    backward autograd's number."""
+
+    region: str = ""
+    in_graph: bool = False
+    backward: bool = False
+    sequence: int = -1
+
+
+@dataclass(eq=False)
+class Unit:
+    """A kernel or an operation that ran. ``kernel`` and ``number`` are the numbers of its mark, None without one."""
+
+    span: Span
+    around: Surroundings
+    step: int
+    kernel: Optional[int] = None
+    number: Optional[int] = None
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.span.inside[0].name if self.number is not None and self.span.inside else self.span.name
+
+    @property
+    def seconds(self) -> float:
+        """Its time on the host; a mark around an operation takes time itself."""
+        return self.span.seconds - self.span.own_seconds if self.number is not None else self.span.seconds
+
+    @property
+    def sequences(self) -> List[int]:
+        """The numbers by which nodes of a backward know the operations in it."""
+        return [each.sequence for each in self.span.walk() if each.sequence >= 0]
+
+
+@dataclass
+class Division:
+    """All units of the steps in order, and the seconds that the calling thread spent on the wrappers of graphs
+    (``CALLING``) and on guards (``GUARDS``). ``main_thread`` is the profiler's number of that thread."""
+
+    units: List[Unit] = field(default_factory=list)
+    parts: Dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    steps: int = 0
+    main_thread: Optional[int] = None
+
+    def take(self, part: str, seconds: float) -> None:
+        """Add time to a part."""
+        self.parts[part] = self.parts.get(part, 0.0) + seconds
+
+
+def divide(spans: Sequence[Span]) -> Division:
+    """Divide the spans of all threads. What is before the first and after the last mark of a step does not count."""
+    marks = [each for span in spans for each in span.walk() if each.name.startswith((STEP, COMPILED))]
+    bounds = sorted((each for each in marks if each.name.startswith(STEP)), key=lambda each: each.start)
+    division = Division(steps=max(0, len(bounds) - 1))
+    if not division.steps:
+        return division
+    division.main_thread = bounds[0].thread
+    # A mark of a compilation comes at its end, and says how long it took.
+    first, last = bounds[0].end, bounds[-1].start
+    skipped = []
+    for each in marks:
+        if each.name.startswith(COMPILED):
+            skipped.append((max(first, each.start - float(each.name[len(COMPILED) :])), min(last, each.end)))
+    division.seconds = last - first - _length(skipped)
+    divider = _Divider(division, [each.start for each in bounds], skipped)
+    for span in spans:
+        divider.visit(span, Surroundings())
+    return division
+
+
+def _length(intervals: Sequence[Tuple[float, float]]) -> float:
+    """Return the length of the union: the backward may be compiled while the forward is."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+class _Divider:
+    def __init__(self, division: Division, bounds: Sequence[float], skipped: Sequence[Tuple[float, float]]) -> None:
+        self._division = division
+        self._bounds = bounds
+        self._regions: Dict[int, str] = {}
+        """The region of each forward of AOTAutograd's, by autograd's number: the backward has the same number."""
+        self._skipped = skipped
+
+    def visit(self, span: Span, around: Surroundings) -> None:
+        """Take the span, and what is inside of it."""
+        if any(start <= span.start and span.end <= end for start, end in self._skipped):
+            return
+        around, part, kernel = self._entered(span, around)
+        number = int(span.name[len(NUMBERED) :]) if span.name.startswith(NUMBERED) else None
+        if kernel is not None or number is not None or _is_unit(span):
+            step = self._step(span.start)
+            if step is not None:
+                self._division.units.append(Unit(span, around, step, kernel, number))
+            return
+        if part is not None and span.thread == self._division.main_thread and self._step(span.start) is not None:
+            self._division.take(part, span.own_seconds)
+        for each in span.inside:
+            self.visit(each, around)
+
+    def _step(self, time: float) -> Optional[int]:
+        step = bisect_right(self._bounds, time) - 1
+        return step if 0 <= step < self._division.steps else None
+
+    def _entered(self, span: Span, around: Surroundings) -> Tuple[Surroundings, Optional[str], Optional[int]]:
+        """Return the surroundings of what is inside of a span, what part its own time is, and its kernel's number."""
+        name = span.name
+        if name.startswith(KERNEL):
+            return around, None, int(name[len(KERNEL) :])
+        if name == _LOOKUP:
+            return around, GUARDS, None
+        if name.startswith(_REGION):
+            region = name[len(_REGION) :].split(" ")[0]
+            return replace(around, region=region, in_graph=False, backward=False), CALLING, None
+        if name == _FORWARD:
+            self._regions.setdefault(span.sequence, around.region)
+            return replace(around, in_graph=True), CALLING, None
+        if name == _BACKWARD:
+            region = self._regions.get(span.sequence, "")
+            return replace(around, region=region, in_graph=True, backward=True), CALLING, None
+        if name.startswith(_NODE):
+            return replace(around, region="", in_graph=False, backward=True, sequence=span.sequence), None, None
+        if name.startswith(_GRAPH):
+            return replace(around, in_graph=name.startswith(_GRAPH[0]) or around.in_graph), CALLING, None
+        return around, CALLING if around.in_graph else None, None
+
+
+def _is_unit(span: Span) -> bool:
+    """Return whether a span without a mark is an operation; one with marked operations in it is divided."""
+    if "::" not in span.name or span.name.startswith(_NO_UNITS):
+        return False
+    return not any(each.name.startswith((NUMBERED, KERNEL)) for each in span.walk())

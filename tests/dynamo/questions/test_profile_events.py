@@ -1,0 +1,264 @@
+"""Events of a profiler, recorded or made up, are divided, and joined with what is known of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import List, Optional, Sequence, Tuple
+
+import pytest
+
+pytest.importorskip("torch")
+
+from depyf.answers.nonfinite import Line
+from depyf.dynamo.capture.records import KernelFile
+from depyf.dynamo.questions.profile.align import align
+from depyf.dynamo.questions.profile.attribution import Attribution
+from depyf.dynamo.questions.profile.listing import Listed, Listing, Site
+from depyf.dynamo.questions.profile.marks import COMPILED, KERNEL, NUMBERED, STEP, MarkedKernel, Marks
+from depyf.dynamo.questions.profile.owners import KnownOwners
+from depyf.dynamo.questions.profile.spans import spans_of
+from depyf.dynamo.questions.profile.units import CALLING, GUARDS, divide
+from depyf.report.model.run import (
+    Artifact,
+    GraphBreak,
+    Link,
+    ModuleKernel,
+    ModulePart,
+    Run,
+    SourceFile,
+)
+
+pytestmark = pytest.mark.torch
+
+HERE = 1
+
+
+@dataclass
+class Range:
+    start: float
+    end: float
+
+
+@dataclass
+class Kernel:
+    name: str
+    duration: float
+
+
+@dataclass
+class Event:
+    """What the profiler's events have; times are microseconds."""
+
+    name: str
+    time_range: Range
+    thread: int = 7
+    sequence_nr: int = -1
+    fwd_thread: Optional[int] = None
+    kernels: Sequence[Kernel] = field(default_factory=tuple)
+    device_type: object = "DeviceType.CPU"
+
+
+def event(
+    name: str, start: float, end: float, sequence: int = -1, *, thread: int = 7, kernels: Sequence[Kernel] = ()
+) -> Event:
+    return Event(name, Range(start, end), thread, sequence, kernels=kernels)
+
+
+def step(number: int, at: float) -> Event:
+    return event(f"{STEP}{number}", at, at)
+
+
+def inductor_call(*, on_device: bool = False) -> List[Event]:
+    """A call of a region that runs a kernel and a library call, its backward, and an operation outside."""
+    kernels = [Kernel("triton_poi_fused_0", 40.0)] if on_device else []
+    of_library = [Kernel("sm90_gemm", 60.0)] if on_device else []
+    return [
+        step(0, 0),
+        event("TorchDynamo Cache Lookup", 10, 30),
+        event("Torch-Compiled Region: 0/0", 30, 200),
+        event("CompiledFunction", 40, 190, 5),
+        event("## Call CompiledFxGraph abc ##", 50, 180),
+        event(f"{KERNEL}0", 60, 100, kernels=kernels),
+        event("aten::addmm", 110, 170, kernels=of_library),
+        event("aten::copy_", 120, 130),
+        event("aten::linear", 210, 260, 6),
+        event("aten::t", 211, 215, 6),
+        event("aten::addmm", 220, 255, 7),
+        event("autograd::engine::evaluate_function: AddmmBackward0", 300, 350, 7),
+        event("AddmmBackward0", 301, 349, 7),
+        event("aten::mm", 305, 345),
+        event("autograd::engine::evaluate_function: CompiledFunctionBackward", 350, 450, 5),
+        event("CompiledFunctionBackward", 351, 449, 5),
+        event("## Call CompiledFxGraph def ##", 360, 440),
+        event(f"{KERNEL}1", 370, 430),
+        step(1, 500),
+    ]
+
+
+def a_run() -> Tuple[Run, List[KernelFile]]:
+    links = (Link(1, 1, ((0, 3),), ("sin",)), Link(2, 2, ((0, 4),), ("mul",)), Link(3, 3, ((0, 5),), ("addmm",)))
+    graph = Artifact("g", "graph", "", "0/0", order=1, backward=False, links=links)
+    graph = Artifact(
+        "h", "graph", "", "0/0", order=2, backward=False, links=links,
+        modules=(ModulePart("self.a", "Linear", None, ("addmm",)), ModulePart("self", "Net", None, ("sin", "mul"))),
+    )  # fmt: skip
+    back = Artifact("b", "graph", "", "0/0", order=3, backward=True, links=(Link(1, 1, ((0, 4),), ("mul_1",)),))
+    run = Run(
+        sources=(SourceFile("/p/model.py"), SourceFile("/t/torch/nn/linear.py")),
+        artifacts=(graph, back),
+        kernels=(
+            ModuleKernel("k0.py", "cpp_fused_0", "0/0", False, calls=(20,), nodes=("sin", "mul", "nothing")),
+            ModuleKernel("k0.py", "extern_kernels.addmm", "0/0", False, extern=True, calls=(21,), nodes=("addmm",)),
+            ModuleKernel("k1.py", "cpp_fused_0", "0/0", True, calls=(9,), nodes=("mul_1",)),
+        ),
+        breaks=(GraphBreak("0/0", (0, 8), "a print"),),
+    )
+    files = [
+        KernelFile("0/0", "f", number, f"/dump/k{number}.py", f"/cache/k{number}.py", "", bool(number), False, "")
+        for number in (0, 1)
+    ]
+    return run, files
+
+
+LISTED = [
+    Listed(f"{KERNEL}0", None, 800),
+    Listed("aten::addmm", Site("/cache/k0.py", 21, generated=True), 4000, 128),
+    Listed("aten::t", Site("/p/model.py", 8, "", "b", "Linear")),
+    Listed("aten::addmm", Site("/p/model.py", 8, "", "b", "Linear"), 4000, 256),
+    Listed("aten::mm", Site("/p/train.py", 20), 1000, 512),
+    Listed(f"{KERNEL}1", None, 80),
+]
+
+
+def attributed(events: Sequence[Event], listed: Sequence[Listed] = LISTED) -> Attribution:
+    run, files = a_run()
+    division = divide(spans_of(events))
+    marks = Marks()
+    marks.kernels = [MarkedKernel("/cache/k0.py", "cpp_fused_0"), MarkedKernel("/cache/k1.py", "cpp_fused_0")]
+    listing = Listing(lambda path: path.startswith("/cache"), marks.numbered)
+    listing.threads[HERE] = list(listed)
+    listing.numbered = dict(enumerate(listed))
+    owners = KnownOwners(run, files, lambda path: path.startswith("/t/torch"))
+    return Attribution(division, align(division, listing, HERE), marks.kernels, owners)
+
+
+def seconds_of(found: Attribution) -> List[Tuple[str, int, float, float]]:
+    return [
+        (each.line.file, each.line.line, round(each.cost.forward * 1e6, 3), round(each.cost.backward * 1e6, 3))
+        for each in found.lines()
+    ]
+
+
+def test_spans_are_nested_by_time_on_their_thread() -> None:
+    spans = spans_of(
+        [event("b", 2, 4), event("a", 0, 10), event("c", 5, 12), event("a", 0, 10, thread=8), event("d", 20, 21)]
+    )
+    assert [(each.name, each.thread) for each in spans] == [("a", 7), ("a", 8), ("d", 7)]
+    assert [each.name for each in spans[0].walk()] == ["a", "b", "c"]
+    assert spans[0].inside[1].end == pytest.approx(10e-6)  # cut at the end of the span around it
+    assert spans[0].own_seconds == pytest.approx(3e-6)
+
+
+def test_kernels_and_operations_are_on_the_lines_that_they_compute() -> None:
+    found = attributed(inductor_call())
+    # The fused kernel of 40 us computes two nodes with lines; the library call is one node; the operation outside of
+    # the graph is on its own line, and so is the node of its backward.
+    assert seconds_of(found) == [
+        ("/p/model.py", 8, 50.0, 40.0),
+        ("/p/model.py", 4, 20.0, 60.0),
+        ("/p/model.py", 5, 60.0, 0.0),
+        ("/p/model.py", 3, 20.0, 0.0),
+    ]
+    assert found.attributed == pytest.approx(1.0)
+    assert found.seconds == pytest.approx(250e-6)
+    assert sum(each.cost.seconds for each in found.lines()) == pytest.approx(found.seconds)
+
+
+def test_modules_kernels_and_sizes() -> None:
+    found = attributed(inductor_call())
+    modules = {(each.name, each.type): round(each.cost.seconds * 1e6, 3) for each in found.modules()}
+    assert modules == {("b", "Linear"): 90.0, ("a", "Linear"): 60.0, ("", "Net"): 40.0}
+    kernels = {(each.name, each.kind, each.graph): each for each in found.kernels() if not each.cost.backward}
+    assert set(kernels) == {
+        ("cpp_fused_0", "kernel", "0/0"),
+        ("extern_kernels.addmm", "library call", "0/0"),
+        ("aten::linear", "operation", ""),
+    }
+    assert kernels["extern_kernels.addmm", "library call", "0/0"].cost.operations == 128
+    fused = kernels["cpp_fused_0", "kernel", "0/0"]
+    assert (fused.cost.bytes, fused.lines) == (800, (Line("/p/model.py", 3), Line("/p/model.py", 4)))
+    assert next(each for each in found.lines() if each.line.line == 3).cost.shared == pytest.approx(20e-6)
+
+
+def test_the_parts_of_a_step_add_up() -> None:
+    division = divide(spans_of(inductor_call()))
+    assert division.parts[GUARDS] == pytest.approx(20e-6)
+    # Region, forward, wrapper, and the same of the backward, each without what runs in it.
+    assert division.parts[CALLING] == pytest.approx((20 + 20 + 30 + 18 + 20) * 1e-6)
+    parts = attributed(inductor_call()).parts()
+    assert parts.seconds == pytest.approx(500e-6)
+    whole = parts.graphs + parts.outside + parts.guards + parts.calling + parts.python
+    assert whole == pytest.approx(parts.seconds)
+    assert parts.graphs == pytest.approx(160e-6)
+    assert parts.outside == pytest.approx(90e-6)
+
+
+def test_what_is_in_no_graph_has_a_reason() -> None:
+    found = attributed(inductor_call())
+    assert [(each.line and each.line.line, each.reason) for each in found.outside()] == [(8, "a graph break: a print")]
+
+
+def test_on_a_device_its_kernels_are_the_time() -> None:
+    found = attributed(inductor_call(on_device=True))
+    assert found.on_device
+    assert seconds_of(found)[:2] == [("/p/model.py", 5, 60.0, 0.0), ("/p/model.py", 3, 20.0, 0.0)]
+    assert found.seconds == pytest.approx(100e-6)
+
+
+def test_events_of_the_device_itself_are_no_spans() -> None:
+    on_device = event("triton_poi_fused_0", 60, 100)
+    on_device.device_type = "DeviceType.CUDA"
+    assert spans_of([on_device]) == []
+
+
+def test_without_a_listing_nothing_is_said_of_operations() -> None:
+    found = attributed(inductor_call(), [])
+    assert found.attributed == pytest.approx(100 / 250)  # kernels know their nodes
+    assert [each.line for each in found.outside()] == [None]
+
+
+def test_a_listing_that_lacks_an_operation_is_found_again() -> None:
+    found = attributed(inductor_call(), [*LISTED[:2], Listed("aten::sum", None), *LISTED[2:]])
+    assert ("/p/model.py", 5, 60.0, 0.0) in seconds_of(found)
+    assert found.kernels()[0].cost.seconds > 0
+
+
+def test_a_compilation_in_a_step_is_left_out() -> None:
+    events = [*inductor_call(), event("aten::addmm", 262, 280), event(f"{COMPILED}0.000025", 286, 286)]
+    found = attributed(events)
+    assert found.seconds == pytest.approx(250e-6)
+    assert found.parts().seconds == pytest.approx(475e-6)
+
+
+def test_an_operation_that_was_listed_while_it_ran_has_its_number() -> None:
+    events = [
+        step(0, 0),
+        event("aten::linear", 10, 90),
+        event(f"{NUMBERED}2", 20, 50),
+        event("aten::t", 30, 40),
+        event(f"{NUMBERED}3", 50, 80),
+        event("aten::addmm", 55, 75),
+        step(1, 100),
+    ]
+    found = attributed(events)
+    assert seconds_of(found) == [("/p/model.py", 8, 30.0, 0.0)]
+    assert {each.name for each in found.kernels()} == {"aten::t", "aten::addmm"}
+
+
+def test_a_kernel_of_before_has_no_line_and_is_counted() -> None:
+    run, _ = a_run()
+    division = divide(spans_of(inductor_call()))
+    marks = [MarkedKernel("/cache/k0.py", "cpp_fused_0"), MarkedKernel("/cache/k1.py", "cpp_fused_0")]
+    found = Attribution(division, {}, marks, KnownOwners(run, [], lambda _: False))
+    assert len(found.unknown) == 2
+    assert found.attributed == 0.0
