@@ -563,3 +563,55 @@ def test_the_page_of_a_directory_that_is_no_utf8_is_named_where_it_stays(tmp_pat
     (page,) = (line for line in done.stderr.splitlines() if b"the page" in line)
     assert page.split()[-1] == os.fsencode(tmp_path / "d") + b"\\udcff/index.html"
     assert os.path.exists(dump + b"/index.html")
+
+
+TRAINING = """
+import torch
+
+@torch.compile(backend="aot_eager")
+def f(w, x):
+    return (x @ w).sin().sum()
+
+w = torch.randn(8, 8, requires_grad=True)
+for _ in range(16):
+    f(w, torch.randn(4, 8)).backward()
+print("done")
+"""
+
+
+@pytest.mark.torch
+def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.9")
+    (tmp_path / "program.py").write_text(TRAINING)
+    done = python("-m", "depyf", "run", "-o", "dump", "--profile", "--json", "p.json", "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"
+    assert "depyf profiled the block: 5 calls" in done.stderr
+    assert "return (x @ w).sin().sum()" in done.stderr
+    found = json.loads((tmp_path / "p.json").read_text())
+    assert found["steps"] == 5
+    assert found["attributed"] > 0.9
+    assert len(found["times"]) >= 6, "steps are timed after the profiled ones"
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_program_without_steps_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.9")
+    (tmp_path / "program.py").write_text("import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(2))\n")
+    done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the program has too few steps: 0 were timed" in done.stderr
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_worth_says_three_sentences(tmp_path: Path) -> None:
+    pytest.importorskip("torch", minversion="2.9")
+    (tmp_path / "program.py").write_text(TRAINING)
+    done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, second, third = done.stdout.replace("done\n", "").splitlines()
+    assert "a compiled call takes" in first
+    assert second.startswith("Compiling took ")
+    assert third.startswith("Guards and the calls of graphs take ")

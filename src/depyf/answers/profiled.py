@@ -7,6 +7,7 @@ of calls that ran without a profiler.
 from __future__ import annotations
 
 import html
+import json
 from dataclasses import asdict, dataclass, field
 from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple
 
@@ -121,7 +122,7 @@ class Profiled:
 
     ``steps`` is the number of profiled calls, ``seconds`` the time of their kernels and operations for one call (of
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
-    compiling, before what was profiled.
+    compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
     """
 
     function: str
@@ -137,25 +138,26 @@ class Profiled:
     device: str = "cpu"
     eager: Optional[Beside] = None
     notes: Tuple[str, ...] = ()
+    times: Tuple[float, ...] = field(default=(), repr=False)
 
     def worth(self) -> str:
         """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
         if self.eager is None:
             raise ValueError("eager mode was not measured: call depyf.profile(fn, ...), which runs it, too")
-        loss = ""
-        for worst in self.slower()[:1]:
-            place = f"{shortened(worst.line.file)}:{worst.line.line}"
-            loss = f"{place} has lost most: {duration(worst.cost.seconds)} instead of {duration(worst.eager)}"
-        return " ".join(sentences(self.eager, loss))
+        return " ".join(sentences(self.eager, loss_of(self.lines)))
 
     def slower(self) -> List[LineTime]:
         """Return the lines that take longer than in eager mode, the largest loss first."""
-        found = [each for each in self.lines if each.slower]
-        return sorted(found, key=lambda each: (each.eager or 0.0) - each.cost.seconds)
+        return slower(self.lines)
 
     def to_dict(self) -> Mapping[str, object]:
         """Return all of it as plain data, for JSON."""
         return asdict(self)
+
+    def write(self, path: str) -> None:
+        """Write all of it as JSON."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.to_dict(), file, indent=1)
 
     def __str__(self) -> str:
         return "\n".join(_text(self))
@@ -173,6 +175,20 @@ class Profiled:
             f"<p>{html.escape(_summary(self))}</p>{worth}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         )
+
+
+def slower(lines: Sequence[LineTime]) -> List[LineTime]:
+    """Return the lines that take longer than in eager mode, the largest loss first."""
+    found = [each for each in lines if each.slower]
+    return sorted(found, key=lambda each: (each.eager or 0.0) - each.cost.seconds)
+
+
+def loss_of(lines: Sequence[LineTime]) -> str:
+    """Say which line has lost most; empty where no line is slower than in eager mode."""
+    for worst in slower(lines)[:1]:
+        place, took = f"{shortened(worst.line.file)}:{worst.line.line}", duration(worst.cost.seconds)
+        return f"{place} has lost most: {took} instead of {duration(worst.eager) or '0 s'}"
+    return ""
 
 
 def _summary(profiled: Profiled) -> str:

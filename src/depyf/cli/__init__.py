@@ -29,9 +29,10 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     ``depyf diff`` returns 1 when the runs differ, ``depyf run`` the exit status of the program; ``depyf verify``
     returns 1 when something differs, and 3 when something could not be proved."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
-    if own[:1] == ["run"]:
+    if own[:1] in (["run"], ["worth"]):
         options = _parser().parse_args(own)
-        return running.run(options, program)  # a program's streams and signals are its own
+        status: int = options.run_program(options, program)  # a program's streams and signals are its own
+        return status
     _prepare_streams()
     # What the compiler warns of in decompiled source was in the original.
     warnings.simplefilter("ignore", SyntaxWarning)
@@ -109,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the versions of depyf, Python and PyTorch")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     running.add_command(commands)
+    running.add_worth_command(commands)
     reporting.add_commands(commands)
     bug_reporting.add_extract_command(commands)
     reporting.add_memory_command(commands)

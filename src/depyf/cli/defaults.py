@@ -12,6 +12,7 @@ NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "output": ("output", str),
     "open": ("open", bool),
     "trace": ("trace", bool),
+    "profile": ("profile", bool),
     "quiet": ("quiet", bool),
     "follow": ("follow", bool),
     "find-nonfinite": ("find_nonfinite", bool),

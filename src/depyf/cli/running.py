@@ -13,14 +13,15 @@ from depyf.cli.defaults import DefaultsError, apply_defaults
 from depyf.running.program import UserProgram
 from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
 from depyf.running.start_hook import HookError, install_hook, uninstall_hook
+from depyf.running.worth import NothingMeasuredError, worth
 
 _OPTIONS = (
-    "[-o DIR] [--open] [--trace] [-q] [--follow] [--find-nonfinite] [--shadow[=N]] [--values WHICH] [--files WHICH] "
-    "[--no-stepping] [--no-config]"
+    "[-o DIR] [--open] [--trace] [--profile] [--json FILE] [-q] [--follow] [--find-nonfinite] [--shadow[=N]] "
+    "[--values WHICH] [--files WHICH] [--no-stepping] [--no-config]"
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
-_WITH_VALUE = ("-o", "--output", "--values", "--files")
+_WITH_VALUE = ("-o", "--output", "--json", "--values", "--files")
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,10 +37,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "program: torchrun --no-python ... depyf run -o DIR SCRIPT. Defaults for these options may be in the "
         "table [tool.depyf] of pyproject.toml. The exit status is 2 when there is nothing to run.",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run_program=run)
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
     parser.add_argument("--trace", action="store_true", help="time the graphs, and print what ran in which order")
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="measure what each line and module costs in five steps after compiling; a step ends with its backward()",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write what --profile has measured, as JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument(
         "--follow",
@@ -93,7 +100,7 @@ def _number_of_calls(text: str) -> int:
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
     """Return the arguments of depyf, and those from the name of the program on; for other commands all are depyf's."""
     arguments = list(arguments)
-    if arguments[:1] != ["run"]:
+    if arguments[:1] not in (["run"], ["worth"]):
         return arguments, []
     index = 1
     while index < len(arguments):
@@ -120,6 +127,14 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
         return 2
     program = UserProgram(words[0], words[1:], options.module)
     directory = os.path.abspath(options.output or f"depyf_{program.short_name}")
+    chosen = SessionOptions(
+        stepping=not options.no_stepping,
+        values=options.values,
+        files=options.files,
+        shadow=options.shadow,
+        profile=options.profile,
+        json=options.json and os.path.abspath(options.json),
+    )
     try:
         outcome = run_dumped(
             program,
@@ -129,7 +144,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
             follow=options.follow,
-            session=SessionOptions(not options.no_stepping, options.values, options.files, options.shadow),
+            session=chosen,
         )
     except CannotRunError as error:
         error_line(f"depyf: {error}")
@@ -143,6 +158,33 @@ def _die_of(interrupt: KeyboardInterrupt) -> NoReturn:
     """End as the interpreter does after an uncaught interrupt: by the signal. It has been printed already."""
     sys.excepthook = lambda *_: None
     raise interrupt
+
+
+def add_worth_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``worth`` to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "worth",
+        usage="depyf worth SCRIPT [ARGS...]\n       depyf worth -m MODULE [ARGS...]",
+        help="say in three sentences whether compiling a training program pays",
+        description="Runs SCRIPT or MODULE twice, as it is and then with TORCHDYNAMO_DISABLE=1, and compares the steps "
+        "of both: a step ends with its backward(). Prints whether compiled steps are faster beyond the noise, after "
+        "how many steps the compile time is paid back, and what guards and the slowest line cost. What the program "
+        "prints and writes comes twice. Exit status 0, or 2 where too few steps were timed.",
+    )
+    parser.set_defaults(run_program=_worth)
+    parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
+
+
+def _worth(options: argparse.Namespace, words: Sequence[str]) -> int:
+    if not words:
+        error_line("depyf worth: name a script, or a module with -m")
+        return 2
+    try:
+        print("\n".join(worth(UserProgram(words[0], words[1:], options.module))))
+    except NothingMeasuredError as error:
+        error_line(f"depyf: {error}")
+        return 2
+    return 0
 
 
 def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -27,6 +27,9 @@ from depyf.torch_trace import file_names
 if TYPE_CHECKING:
     from depyf.dynamo.questions.shadow.question import Shadow
 
+_STEPS = 5
+"""How many steps of a program are profiled."""
+
 
 class CannotRunError(Exception):
     """Raised when nothing was run; names the reason."""
@@ -34,13 +37,16 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """Options of ``prepare_debug`` that ``depyf run`` has, too; and, if ``shadow`` is a number, one in so many calls of
-    compiled code is checked against eager mode."""
+    """Options of ``prepare_debug`` that ``depyf run`` has, too, and whether steps are profiled; and, if ``shadow`` is a
+    number, one in so many calls of compiled code is checked against eager mode."""
 
     stepping: bool = True
     values: Optional[str] = None
     files: Optional[str] = None
     shadow: Optional[int] = None
+    profile: bool = False
+    json: Optional[str] = None
+    """Where what ``profile`` measured is written."""
 
 
 def run_dumped(
@@ -175,6 +181,7 @@ class _Recording:
         self._session = session
         self._open: Optional[Any] = None
         self._trace: Optional[Any] = None
+        self._profile: Optional[Any] = None
         self._lock = threading.Lock()
         self.ended_with = ""
         """How the program ended, in words, if it was not with its last line."""
@@ -220,6 +227,11 @@ class _Recording:
             from depyf.dynamo.questions.trace.question import trace
 
             self._trace = trace().__enter__()
+        if chosen.profile:
+            from depyf.dynamo.questions.profile.block import Profile
+
+            self._profile = Profile(steps=_STEPS).__enter__()
+            self._profile.step_at_each_backward()
         if self._progress is not None and self._open.session is not None:
             self._progress.numbers = structured_trace_listener.interned_strings
             show: Callable[..., object] = safely("showing how far it is")(self._progress)
@@ -244,6 +256,13 @@ class _Recording:
             self._shadow.__exit__(None, None, None)
         if self._trace is not None:
             self._trace.__exit__(None, None, None)
+        if self._profile is not None:
+            self._profile.__exit__(None, None, None)
+            if self._session.json is not None:
+                try:
+                    self._profile.answer.write(self._session.json)
+                except synchronous(OSError) as error:
+                    _say([f"{self._session.json} could not be written: {error.strerror}"])
         if self._open is not None:
             self._open.__exit__(None, None, None)
         if self._finding is not None:  # after the dump, which reads the cache entries
@@ -296,6 +315,7 @@ class _Recording:
             return []
         ours = run_of(self._open.session)
         lines = [] if self._trace is None else str(self._trace).splitlines()
+        lines += [] if self._profile is None else str(self._profile).splitlines()
         lines += summary_lines(ours)
         if self.ended_with and not ours.compilations:
             lines.append(visible(f"{'ended with':<24}{self.ended_with}"))

@@ -22,7 +22,7 @@ from depyf.answers.profiled import (
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.questions.profile.listing import Listed, Site
 from depyf.dynamo.questions.profile.marks import MarkedKernel
-from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_site
+from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_caller, owner_of_site
 from depyf.dynamo.questions.profile.units import CALLING, GRAPHS, GUARDS, OUTSIDE, Division, Unit
 
 _Key = Tuple[str, KernelKind, str, bool]
@@ -113,25 +113,31 @@ class Attribution:
 
     def _known(self, unit: Unit) -> _Known:
         around = unit.around
+        site = next((each.site for each in self._listed.get(id(unit), ()) if each.site is not None), None)
         if unit.kernel is not None:
             mark = self._kernels[unit.kernel]
             kernel = self._owners.kernel(mark.path, mark.name)
             if kernel is None:  # compiled before the session: its graph is known only by the region
                 self.unknown.add(mark)
-                return _Known(mark.name, KERNEL, around.region or "?", (), around.backward)
-            owners = self._owners.of_kernel(kernel)
+                return _Known(mark.name, KERNEL, around.region or "?", owner_of_caller(site), around.backward)
+            owners = self._owners.of_kernel(kernel) or owner_of_caller(site)
             return _Known(mark.name, KERNEL, kernel.compile_id or "?", owners, bool(kernel.backward))
-        site = next((each.site for each in self._listed.get(id(unit), ()) if each.site is not None), None)
         name = unit.name
         if site is not None and site.generated:
             call = self._owners.called_at(site)
             if call is None:
-                return _Known(name, OPERATION, around.region or "?", (), around.backward)
-            owners = self._owners.of_kernel(call)
+                return _Known(name, OPERATION, around.region or "?", owner_of_caller(site), around.backward)
+            owners = self._owners.of_kernel(call) or owner_of_caller(site)
             return _Known(call.name, LIBRARY_CALL, call.compile_id or "?", owners, bool(call.backward), site)
         if site is not None and site.node:
             owners = self._owners.of_nodes(around.region, [site.node], backward=around.backward)
+            owners = owners or owner_of_caller(site)
             return _Known(name, OPERATION, around.region or "?", owners, around.backward, site)
+        artifact = None if site is None else self._owners.dumped(site)
+        if site is not None and artifact is not None:
+            graph = (artifact.compile_id or "?") if artifact.kind == "graph" else ""
+            owners = self._owners.of_line(artifact, site.line) or owner_of_caller(site)
+            return _Known(name, OPERATION, graph, owners, around.backward, site)
         if around.in_graph:  # of the wrappers around a graph: the line calls them
             owners = () if site is None else owner_of_site(site)
             return _Known(name, OPERATION, around.region, owners, around.backward, site)

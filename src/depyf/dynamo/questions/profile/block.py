@@ -7,18 +7,21 @@ compiles nothing, the next is listed, and the following are profiled. Without st
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
+from time import perf_counter
 from typing import TYPE_CHECKING, Iterator, List, Mapping, Optional, Set, Tuple
 
 from depyf.answers.profiled import KernelTime, LineTime, ModuleTime, Outside, Parts, Profiled
+from depyf.answers.watch import counted
 from depyf.answers.worth import Beside
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import run_of
 from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
-from depyf.dynamo.hooks.patching import Undo, collecting
+from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
@@ -42,6 +45,10 @@ _IN_ONE_PASS = (
     "operations were listed while they were profiled: the times of Python and of calling graphs include that. With "
     "depyf.profile(steps=5) and p.step() after each step they do not"
 )
+
+
+_MOST_TIMES = 200
+"""How many steps are timed after the profiled ones."""
 
 
 class Profile(HookedContext[object]):
@@ -74,6 +81,9 @@ class Profile(HookedContext[object]):
         self._compiled: Set[str] = set()
         self._compilations = 0
         self._at_last_step = 0
+        self._numbers_of_steps = 0
+        self._began = 0.0
+        self._times: List[float] = []
 
     def _start(self, entry: object) -> None:
         if not hasattr(private_names.DISPATCH_MODE.find(), "supports_higher_order_operators"):
@@ -108,7 +118,23 @@ class Profile(HookedContext[object]):
     def step(self, *_: object, **__: object) -> None:
         """Say that a step of the program has ended; the next one begins."""
         if self._open and self._steps is not None and threading.get_ident() == self._thread:
+            self._numbers_of_steps += 1
             safely("beginning a step of a profile")(self._step)()
+
+    def step_at_each_backward(self) -> None:
+        """Take the end of each backward as the end of a step, until the block ends: a program is run as it is."""
+        autograd = torch_names.module("torch.autograd")
+        original = autograd.backward
+
+        def backward(*args: object, **kwargs: object) -> object:
+            try:
+                return original(*args, **kwargs)
+            finally:
+                self.step()
+
+        frame_evaluation.skip_code(backward.__code__)
+        wrapped = functools.wraps(original)(backward)
+        collecting(self._undo, lambda: [replace_attribute(autograd, "backward", wrapped)])
 
     def _step(self) -> None:
         if self._state == WARMING:
@@ -125,6 +151,13 @@ class Profile(HookedContext[object]):
             mark(f"{STEP}{number}")
             if number == self._steps:
                 self._end_profiling(marked=True)
+                self._began = perf_counter()
+        elif self._state == DONE and len(self._times) < _MOST_TIMES:
+            wait_for_device()
+            now = perf_counter()
+            if self._compilations == self._at_last_step:
+                self._times.append(now - self._began)
+            self._began, self._at_last_step = now, self._compilations
 
     def _begin_listing(self) -> None:
         self._state = LISTING
@@ -149,7 +182,7 @@ class Profile(HookedContext[object]):
 
     def _note(self, event: Event) -> None:
         """Note the end of a compilation: what it took is not what the program takes."""
-        if self._state == DONE or event.name not in METRICS:
+        if not self._open or event.name not in METRICS:
             return
         self._compilations += 1
         if event.compile_id is not None:
@@ -177,6 +210,7 @@ class Profile(HookedContext[object]):
             compile_seconds=Costs(run).take(sorted(self._compiled)),
             device="cuda" if found.on_device else "cpu",
             notes=tuple(self._why(found)),
+            times=tuple(self._times),
         )
 
     def _why(self, found: Attribution) -> Iterator[str]:
@@ -185,13 +219,14 @@ class Profile(HookedContext[object]):
             yield _IN_ONE_PASS
         elif not self._spans:
             yield (
-                "no step was profiled: steps are left out until one compiles nothing, and the one after that is only "
-                "listed. p.step() says where a step ends"
+                f"no step was profiled: {self._numbers_of_steps} ended. Steps are left out until one compiles nothing, "
+                "and the one after that is only listed. p.step() says where a step ends; depyf run --profile takes the "
+                "calls of backward() as such"
             )
         if found.unknown:
             yield (
-                f"the lines of {len(found.unknown)} kernels are not known, as they were compiled before: enter "
-                "depyf.profile before the first call, or give it the function"
+                f"{counted(len(found.unknown), 'kernel')} of graphs that were compiled before: what these compute is "
+                "not known, and their time is on the line that calls them. Enter depyf.profile before the first call"
             )
 
     @property

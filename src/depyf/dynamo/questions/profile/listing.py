@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import sys
+import sysconfig
 import threading
 from types import CodeType, FrameType
 from typing import Callable, ContextManager, Dict, List, Mapping, Optional, Set, Tuple
@@ -22,6 +24,7 @@ from depyf.dynamo.hooks import known_code, private_names, torch_names
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.pytree import leaves
 from depyf.dynamo.hooks.safely import safely
+from depyf.torch_trace import file_names
 from depyf.torch_trace.provenance import node_in
 
 _MOST_FRAMES = 200
@@ -33,9 +36,11 @@ _GRAPH_CODE = "<eval_with_key>"
 
 @dataclass(frozen=True)
 class Site:
-    """Where an operation is called from: ``file`` and ``line``. ``node`` is the graph node, where that is the code of a
-    graph module; ``generated`` says that it is a module of Inductor's. ``module`` and ``type`` are the path and the
-    class of the innermost ``torch.nn.Module`` that runs.
+    """Where an operation is called from: ``file`` and ``line``.
+
+    ``node`` is the graph node, where that is the code of a graph module; ``generated`` says that it is a module of
+    Inductor's, ``dumped`` that it is a file of a dump. ``module`` and ``type`` are the path and the class of the
+    innermost ``torch.nn.Module`` that runs. ``caller`` is the line of the program that calls a graph.
     """
 
     file: str
@@ -44,6 +49,8 @@ class Site:
     module: str = ""
     type: str = ""
     generated: bool = False
+    dumped: bool = False
+    caller: Optional[Tuple[str, int]] = None
 
 
 @dataclass
@@ -95,7 +102,8 @@ class Listing:
 
     def add_kernel(self, name: str, given: object) -> None:
         """List a kernel that is called with ``given``."""
-        self._add(Listed(name, None, _bytes_of(given)))
+        site = safely("looking where a kernel is called")(self._site)(sys._getframe(2))
+        self._add(Listed(name, site, _bytes_of(given)))
 
     def _add(self, listed: Listed) -> int:
         number = next(self._numbers)
@@ -131,9 +139,11 @@ class Listing:
                 line = frame.f_lineno
                 if kind == "graph":
                     node = node_in(f"    {source_line(frame.f_code.co_filename, line)}") or ""
-                    return Site(frame.f_code.co_filename, line, node)
+                    return Site(frame.f_code.co_filename, line, node, caller=self._program_line(frame))
                 if kind == "generated":
-                    return Site(frame.f_code.co_filename, line, generated=True)
+                    return Site(frame.f_code.co_filename, line, generated=True, caller=self._program_line(frame))
+                if kind == "dumped":
+                    return Site(frame.f_code.co_filename, line, dumped=True, caller=self._program_line(frame))
                 found = frame.f_code.co_filename, line
             # The innermost module: a module of torch's own (Linear) has no line of the program, the line calls it.
             module = _module_of(frame)
@@ -141,6 +151,13 @@ class Listing:
                 return self._in_module(frame, module, found)
             frame = frame.f_back
         return None if found is None else Site(*found)
+
+    def _program_line(self, frame: Optional[FrameType]) -> Optional[Tuple[str, int]]:
+        while frame is not None:
+            if self._kind_of(frame.f_code) == "program":
+                return frame.f_code.co_filename, frame.f_lineno
+            frame = frame.f_back
+        return None
 
     def _in_module(self, frame: FrameType, module: object, found: Optional[Tuple[str, int]]) -> Optional[Site]:
         above: Optional[FrameType] = frame
@@ -165,6 +182,8 @@ class Listing:
                 kind = "graph"
             elif self._generated(path):
                 kind = "generated"
+            elif file_names.is_dumped_code(os.path.basename(path)):
+                kind = "dumped"
             elif path.startswith("<") and not path.startswith("<ipython"):
                 kind = ""
             else:
@@ -185,9 +204,6 @@ def _module_of(frame: FrameType) -> Optional[object]:
 @functools.lru_cache(maxsize=None)
 def _is_standard(path: str) -> bool:
     """Return whether a file is of the standard library; ``contextlib`` calls functions of the program."""
-    import os
-    import sysconfig
-
     return path.startswith(sysconfig.get_paths()["stdlib"] + os.sep) and "site-packages" not in path
 
 

@@ -86,6 +86,7 @@ class KnownOwners:
         for artifact in sorted(run.artifacts, key=lambda each: each.order):
             if artifact.kind == "graph":
                 self._graphs.setdefault((artifact.compile_id, artifact.backward), _Graph()).add(artifact)
+        self._texts = {artifact.id: artifact for artifact in run.artifacts}
         self._lines: Dict[Place, Line] = {}
 
     def kernel(self, path: str, name: str) -> Optional[ModuleKernel]:
@@ -95,6 +96,18 @@ class KnownOwners:
     def called_at(self, site: Site) -> Optional[ModuleKernel]:
         """Return the kernel or library call on a line of a generated module."""
         return self._calls.get((self._artifacts.get(site.file, ""), site.line))
+
+    def dumped(self, site: Site) -> Optional[Artifact]:
+        """Return the file of the dump that runs at a site."""
+        return self._texts.get(os.path.basename(site.file)) if site.dumped else None
+
+    def of_line(self, artifact: Artifact, line: int) -> Owners:
+        """Return the owners of a line of a file of the dump: of its graph node, or the origin of transformed code."""
+        for link in artifact.links:
+            if link.first <= line <= link.last:
+                nodes = self.of_nodes(artifact.compile_id, link.names, backward=artifact.backward)
+                return nodes or self._of_places(link.places[-1:])
+        return ()
 
     def of_kernel(self, kernel: ModuleKernel) -> Owners:
         """Return the owners of a kernel: one share for each node whose line is known."""
@@ -151,6 +164,11 @@ def owner_of_site(site: Site) -> Owners:
     """Return the owner of an operation that eager code called."""
     line = Line(site.file, site.line, source_line(site.file, site.line))
     return (Owner(line, (site.module, site.type) if site.type else None, 1.0),)
+
+
+def owner_of_caller(site: Optional[Site]) -> Owners:
+    """Return the line that calls a graph as the owner of what is in the graph and has no line of its own."""
+    return () if site is None or site.caller is None else owner_of_site(Site(*site.caller))
 
 
 def _shares(found: Sequence[Tuple[Optional[Line], Optional[Tuple[str, str]]]]) -> Owners:
