@@ -39,8 +39,8 @@ def _views() -> Iterator[Tuple[str, str]]:
 TITLES = dict(_views())
 """The titles of the views by their ids, in the order of the tabs."""
 
-NOT_OF_THE_SAMPLE = ("passes",)
-"""The ids of views that the page of the sample lacks: no pass changed a graph in it."""
+NOT_OF_THE_SAMPLE = ("passes", "run")
+"""The ids of views that the page of the sample lacks: no pass changed a graph in it, and nothing was profiled."""
 
 VIEWS = [view for view in TITLES if view not in NOT_OF_THE_SAMPLE]
 """The ids of those that it has."""

@@ -52,6 +52,8 @@ def main() -> None:
             shoot(chromium, page, views, out, program, "dark" if number % 2 else "light")
         page = run_tutorial(Path(scratch, "tutorial"), arguments.dumps)
         shoot(chromium, page, {"source": "#source/f0/15"}, out, "tutorial", "light", width=1400, height=760)
+        page = run_profile(Path(scratch, "profile"), arguments.dumps)
+        shoot(chromium, page, {"run": "#run"}, out, "profile", "light")
     total = sum(path.stat().st_size for path in out.glob("*.png"))
     print(f"{len(list(out.glob('*.png')))} pictures, {total / 1e6:.1f} MB")
 
@@ -85,6 +87,19 @@ def run_tutorial(folder: Path, dumps: Optional[str]) -> Path:
     command = [sys.executable, "-m", "depyf", "run", "-o", "before", "train.py"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
     return folder / "before" / "index.html"
+
+
+def run_profile(folder: Path, dumps: Optional[str]) -> Path:
+    """Write the page of the program at the beginning of docs/profile.md."""
+    if dumps and (page := Path(dumps, "profile", "index.html")).exists():
+        return page
+    folder.mkdir()
+    text = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    name, code = re.findall(r"<!-- file: (\S+) -->\n```python\n(.*?)```", text, re.DOTALL)[0]
+    (folder / name).write_text(code, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([sys.executable, name], check=True, stdout=subprocess.DEVNULL, cwd=folder, env=environment)
+    return folder / "dump" / "index.html"
 
 
 def addresses(run: Run, text_of: TextOf) -> Dict[str, str]:

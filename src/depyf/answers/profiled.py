@@ -1,7 +1,7 @@
 """The result of ``profile``: measured time on the lines, modules and kernels of a program, beside eager mode.
 
-All times are seconds of one call (one step), the mean over the profiled calls, except in ``Beside``, which has medians
-of calls that ran without a profiler.
+All times are seconds of one call (one step), the mean over the faster half of the profiled calls, except in ``Beside``,
+which has medians of calls that ran without a profiler.
 """
 
 from __future__ import annotations
@@ -140,11 +140,15 @@ class Profiled:
     notes: Tuple[str, ...] = ()
     times: Tuple[float, ...] = field(default=(), repr=False)
 
-    def worth(self) -> str:
+    def sentences(self) -> Tuple[str, ...]:
         """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
         if self.eager is None:
             raise ValueError("eager mode was not measured: call depyf.profile(fn, ...), which runs it, too")
-        return " ".join(sentences(self.eager, loss_of(self.lines)))
+        return tuple(sentences(self.eager, loss_of(self.lines)))
+
+    def worth(self) -> str:
+        """Return the three sentences as one text; raises ``ValueError`` as ``sentences`` does."""
+        return " ".join(self.sentences())
 
     def slower(self) -> List[LineTime]:
         """Return the lines that take longer than in eager mode, the largest loss first."""

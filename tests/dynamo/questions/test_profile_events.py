@@ -192,9 +192,9 @@ def test_modules_kernels_and_sizes() -> None:
 
 def test_the_parts_of_a_step_add_up() -> None:
     division = divide(spans_of(inductor_call()))
-    assert division.parts[GUARDS] == pytest.approx(20e-6)
+    assert division.spent[0, GUARDS] == pytest.approx(20e-6)
     # Region, forward, wrapper, and the same of the backward, each without what runs in it.
-    assert division.parts[CALLING] == pytest.approx((20 + 20 + 30 + 18 + 20) * 1e-6)
+    assert division.spent[0, CALLING] == pytest.approx((20 + 20 + 30 + 18 + 20) * 1e-6)
     parts = attributed(inductor_call()).parts()
     assert parts.seconds == pytest.approx(500e-6)
     whole = parts.graphs + parts.outside + parts.guards + parts.calling + parts.python
@@ -262,3 +262,13 @@ def test_a_kernel_of_before_has_no_line_and_is_counted() -> None:
     found = Attribution(division, {}, marks, KnownOwners(run, [], lambda _: False))
     assert len(found.unknown) == 2
     assert found.attributed == 0.0, "nothing was listed"
+
+
+def test_steps_in_which_something_else_ran_do_not_count() -> None:
+    events = [step(0, 0), event("aten::sum", 1, 11), step(1, 12), event("aten::sum", 13, 500), step(2, 501)]
+    events += [event("aten::sum", 502, 512), step(3, 513)]
+    division = divide(spans_of(events))
+    assert division.calm_steps() == [0, 2]
+    found = attributed(events, [Listed("aten::sum", Site("/p/model.py", 8))])
+    assert seconds_of(found) == [("/p/model.py", 8, 10.0, 0.0)]
+    assert found.parts().seconds == pytest.approx(12e-6)

@@ -19,6 +19,8 @@ from depyf.torch_trace.stages import AnyStage, GraphText
 if TYPE_CHECKING:
     import torch
 
+    from depyf.answers.profiled import Profiled
+
 NO_NAME = "__compiled_fn_-1"
 """The prefix of files that belong to no compilation, and the result of ``get_current_compiled_fn_name`` then."""
 
@@ -77,6 +79,8 @@ class Session:
         """Code whose recompile limit was reached, by its id: a reference to it, and the runs of its entries before."""
         self.limited_calls: Dict[int, int] = {}
         """The number of calls of this code, from the call on that reached the limit."""
+        self.profiled: List[Profiled] = []
+        """What was measured while the session was open."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 

@@ -49,6 +49,7 @@ from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.report.analysis.facts import Facts, Files, Recorder
 from depyf.report.analysis.from_events import build_run, without_events
+from depyf.report.analysis.timings import with_timings
 from depyf.report.diff.matching import ComparedRun
 from depyf.report.diff.rank_summary import summary_json, summary_of
 from depyf.report.model.headline import many
@@ -337,6 +338,8 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
         ),
     )
     run = with_chosen_launches(with_passes(run, records), records)
+    measured = [timing for each in (*known.open, session) for timing in each.profiled]
+    run = with_timings(run, list({id(timing): timing for timing in measured}.values())) if measured else run
     notes = dict.fromkeys((*known.notes, *(note for each in known.open for note in _notes(each))))
     # "Nothing was compiled" is about one session; another session of the same directory has compiled something.
     if any(each.status == "compiled" for each in run.compilations):

@@ -341,6 +341,11 @@ def _places(run: Run) -> Iterator[Place]:
     for stacks in ([e.stack for e in run.breaks], [e.stack for e in run.shapes], [e.callers for e in run.compilations]):
         for stack in stacks:
             yield from stack
+    for timing in run.timings:
+        yield from (each.place for each in timing.lines)
+        yield from (each.place for each in timing.outside if each.place is not None)
+        for timed in timing.kernels:
+            yield from timed.places
     yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
     with_place += (run.cudagraph_skips, run.cudagraph_rerecords)

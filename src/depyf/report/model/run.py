@@ -15,6 +15,7 @@ from depyf.base.quick_dataclass import dataclass
 from depyf.base.stored_text import HasText, Text
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.memory import Memory
+from depyf.report.model.timing import Timing
 from depyf.torch_trace.file_names import FileKind
 
 SCHEMA = 1
@@ -412,6 +413,7 @@ class Run:
     passes: Tuple[Pass, ...] = ()
     phases: Tuple[Phase, ...] = ()
     shapes: Tuple[ShapeEvent, ...] = ()
+    timings: Tuple[Timing, ...] = ()
     findings: Tuple[Finding, ...] = ()
     notes: Tuple[str, ...] = ()
     failures: Tuple[str, ...] = ()

@@ -41,6 +41,7 @@ _SCRIPTS = (
     "artifact_pane.js",
     "source.js",
     "layers.js",
+    "run.js",
     "breaks.js",
     "recompiles.js",
     "guards.js",

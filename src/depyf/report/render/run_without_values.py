@@ -127,6 +127,7 @@ def run_without_values(run: Run, hiding: Hiding) -> Run:
         settings=hiding.settings(run.settings),
         cudagraph_rerecords=_texts(run.cudagraph_rerecords, hiding, "reason", "advice"),
         shapes=shapes,
+        timings=tuple(replace(each, outside=_texts(each.outside, hiding, "reason")) for each in run.timings),
         findings=tuple(_finding(each, hiding, words) for each in run.findings),
         notes=_messages(run.notes, hiding),
         failures=_messages(run.failures, hiding),

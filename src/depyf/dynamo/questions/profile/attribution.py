@@ -61,7 +61,8 @@ class Attribution:
         self._listed = listed
         self._kernels = kernels
         self._owners = owners
-        self._steps = max(1, division.steps)
+        self._counted = division.calm_steps()
+        self._steps = max(1, len(self._counted))
         self.on_device = any(unit.span.device_seconds() for unit in division.units)
         self._by_sequence: Dict[int, _Known] = {}
         """The operations of forwards, by autograd's number: nodes of eager backwards have the same."""
@@ -88,12 +89,14 @@ class Attribution:
         known = self._known(unit)
         for sequence in [] if unit.around.backward else unit.sequences:
             self._by_sequence[sequence] = known
+        if unit.step not in self._counted:
+            return
         listed = self._listed.get(id(unit), ())
         size = sum(each.bytes for each in listed) / self._steps
         operations = sum(each.operations for each in listed) / self._steps
         self.seconds += seconds
         if unit.span.thread == self._division.main_thread:
-            self._division.take(GRAPHS if known.graph else OUTSIDE, unit.seconds)
+            self._division.take(unit.step, GRAPHS if known.graph else OUTSIDE, unit.seconds)
         whole = _cost(seconds, 1 / self._steps, size, operations, Owner(None, None, 1.0), backward=known.backward)
         row = self._rows.setdefault((known.name, known.kind, known.graph, known.backward), _Row())
         row.cost = added(row.cost, whole)
@@ -152,8 +155,11 @@ class Attribution:
 
     def parts(self) -> Parts:
         """Return the time of one call of the calling thread, divided."""
-        found = {name: seconds / self._steps for name, seconds in self._division.parts.items()}
-        whole = self._division.seconds / self._steps
+        found: Dict[str, float] = {}
+        for (step, name), seconds in self._division.spent.items():
+            if step in self._counted:
+                found[name] = found.get(name, 0.0) + seconds / self._steps
+        whole = sum(self._division.lengths[step] for step in self._counted) / self._steps
         return Parts(
             seconds=whole,
             graphs=found.get(GRAPHS, 0.0),

@@ -113,6 +113,7 @@ class Profile(HookedContext[object]):
             self._end_profiling()
         if self._session is not None:
             self._answer = self._made(self._session)
+            self._session.profiled.append(self._answer)
         self._drop(entry)
 
     def step(self, *_: object, **__: object) -> None:
@@ -199,7 +200,7 @@ class Profile(HookedContext[object]):
         found = Attribution(division, listed, self._marks.kernels, owners)
         return Profiled(
             function="the block",
-            steps=division.steps,
+            steps=len(division.lengths),
             seconds=found.seconds,
             attributed=found.attributed,
             parts=found.parts(),

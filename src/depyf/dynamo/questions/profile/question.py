@@ -41,6 +41,7 @@ from depyf.report.model.run import Run
 from depyf.torch_trace.events import METRICS
 
 _MOST_WARM_UPS = 8
+_STEPS = 10
 
 
 @overload
@@ -53,6 +54,7 @@ def profile(
     backend: object = None,
     steps: Optional[int] = None,
     pairs: int = 15,
+    directory: Optional[str] = None,
     **kwargs: object,
 ) -> Profiled: ...
 def profile(
@@ -62,6 +64,7 @@ def profile(
     backend: object = None,
     steps: Optional[int] = None,
     pairs: int = 15,
+    directory: Optional[str] = None,
     **kwargs: object,
 ) -> Union[Profile, Profiled]:
     """Measure what each line of ``fn(*args, **kwargs)`` costs when it is compiled, and beside that in eager mode.
@@ -72,9 +75,10 @@ def profile(
 
     ``fn``: a function, method or module; or what ``torch.compile`` returned for one, whose backend, mode and options
     are used then. A training step has its ``backward()`` in the function. ``backend``: as for ``torch.compile``
-    (default: Inductor). ``steps``: how many calls run under the profiler (5). ``pairs``: how many times a compiled and
-    an eager call are timed beside each other, without the profiler; with fewer than 6 nothing is decided. A keyword
-    argument of ``fn`` that has the name of one of these is given with ``functools.partial``.
+    (default: Inductor). ``steps``: how many calls run under the profiler (10). ``pairs``: how many times a compiled and
+    an eager call are timed beside each other, without the profiler; with fewer than 6 nothing is decided.
+    ``directory``: where a dump is written, whose page has a view of what was measured. A keyword argument of ``fn``
+    that has the name of one of these is given with ``functools.partial``.
 
     The function, its arguments and the modules that it reaches are copied, and globals are restored, as ``compare``
     does it. The copy is compiled anew, without caches; compiling is not in what is measured.
@@ -88,7 +92,9 @@ def profile(
     frame_evaluation.keep_dynamo_out("depyf")
     if not hasattr(private_names.DISPATCH_MODE.find(), "supports_higher_order_operators"):
         raise RuntimeError("depyf.profile needs PyTorch 2.9 or later: older ones let no operations be listed")
-    return _ProfileRun(resolve(fn, "profile"), args, kwargs, backend).answer(steps=steps or 5, pairs=pairs)
+    return _ProfileRun(resolve(fn, "profile"), args, kwargs, backend).answer(
+        steps=steps or _STEPS, pairs=pairs, directory=directory
+    )
 
 
 class _ProfileRun:
@@ -103,11 +109,11 @@ class _ProfileRun:
         self._notes: List[str] = []
         self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
 
-    def answer(self, *, steps: int, pairs: int) -> Profiled:
+    def answer(self, *, steps: int, pairs: int, directory: Optional[str]) -> Profiled:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random_numbers_kept())
             stack.enter_context(self._shared.restored())
-            session = stack.enter_context(own_session())
+            session = stack.enter_context(own_session(directory))
             entries = stack.enter_context(nothing_left_behind())
             stack.callback(entries.forget)
             compiled, eager = self._copies()
@@ -126,7 +132,7 @@ class _ProfileRun:
             parts = of_compiled.parts()
             took = eager_times(of_eager.lines(), of_eager.modules())
             seconds = Costs(run).take([each.compile_id for each in run.compilations])
-            return Profiled(
+            found = Profiled(
                 function=self._target.name,
                 steps=steps,
                 seconds=of_compiled.seconds,
@@ -141,6 +147,8 @@ class _ProfileRun:
                 eager=beside(*times, compile_seconds=seconds, overhead=parts.guards + parts.calling),
                 notes=tuple(dict.fromkeys(self._notes)),
             )
+            session.profiled.append(found)
+            return found
 
     def _copies(self) -> Tuple[_Side, _Side]:
         sides = []

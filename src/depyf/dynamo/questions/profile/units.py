@@ -63,26 +63,31 @@ class Unit:
 
 @dataclass
 class Division:
-    """All units of the steps in order, and the seconds that the calling thread spent on the wrappers of graphs
-    (``CALLING``) and on guards (``GUARDS``). ``main_thread`` is the profiler's number of that thread."""
+    """All units of the steps in order, and the seconds that the calling thread spent in each step on the wrappers of
+    graphs (``CALLING``) and on guards (``GUARDS``). ``lengths`` are the seconds of each step, ``main_thread`` is the
+    profiler's number of the calling thread."""
 
     units: List[Unit] = field(default_factory=list)
-    parts: Dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    steps: int = 0
+    spent: Dict[Tuple[int, str], float] = field(default_factory=dict)
+    lengths: List[float] = field(default_factory=list)
     main_thread: Optional[int] = None
 
-    def take(self, part: str, seconds: float) -> None:
-        """Add time to a part."""
-        self.parts[part] = self.parts.get(part, 0.0) + seconds
+    def take(self, step: int, part: str, seconds: float) -> None:
+        """Add time of a step to a part."""
+        self.spent[step, part] = self.spent.get((step, part), 0.0) + seconds
+
+    def calm_steps(self) -> List[int]:
+        """Return the faster half of the steps: something else has run on the machine in the others."""
+        order = sorted(range(len(self.lengths)), key=self.lengths.__getitem__)
+        return sorted(order[: (len(order) + 1) // 2])
 
 
 def divide(spans: Sequence[Span]) -> Division:
     """Divide the spans of all threads. What is before the first and after the last mark of a step does not count."""
     marks = [each for span in spans for each in span.walk() if each.name.startswith((STEP, COMPILED))]
     bounds = sorted((each for each in marks if each.name.startswith(STEP)), key=lambda each: each.start)
-    division = Division(steps=max(0, len(bounds) - 1))
-    if not division.steps:
+    division = Division()
+    if len(bounds) < 2:
         return division
     division.main_thread = bounds[0].thread
     # A mark of a compilation comes at its end, and says how long it took.
@@ -91,7 +96,9 @@ def divide(spans: Sequence[Span]) -> Division:
     for each in marks:
         if each.name.startswith(COMPILED):
             skipped.append((max(first, each.start - float(each.name[len(COMPILED) :])), min(last, each.end)))
-    division.seconds = last - first - _length(skipped)
+    for start, end in zip(bounds, bounds[1:]):
+        inside = [(max(one, start.end), min(other, end.start)) for one, other in skipped]
+        division.lengths.append(end.start - start.end - _length([each for each in inside if each[0] < each[1]]))
     divider = _Divider(division, [each.start for each in bounds], skipped)
     for span in spans:
         divider.visit(span, Surroundings())
@@ -126,14 +133,15 @@ class _Divider:
             if step is not None:
                 self._division.units.append(Unit(span, around, step, kernel, number))
             return
-        if part is not None and span.thread == self._division.main_thread and self._step(span.start) is not None:
-            self._division.take(part, span.own_seconds)
+        step = self._step(span.start)
+        if part is not None and span.thread == self._division.main_thread and step is not None:
+            self._division.take(step, part, span.own_seconds)
         for each in span.inside:
             self.visit(each, around)
 
     def _step(self, time: float) -> Optional[int]:
         step = bisect_right(self._bounds, time) - 1
-        return step if 0 <= step < self._division.steps else None
+        return step if 0 <= step < len(self._division.lengths) else None
 
     def _entered(self, span: Span, around: Surroundings) -> Tuple[Surroundings, Optional[str], Optional[int]]:
         """Return the surroundings of what is inside of a span, what part its own time is, and its kernel's number."""

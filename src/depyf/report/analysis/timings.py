@@ -1,0 +1,91 @@
+"""Put what ``profile`` has measured into the model of a run: lines as places in its sources."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Sequence
+
+from depyf.answers.nonfinite import Line
+from depyf.answers.profiled import KernelTime, LineTime, Profiled
+from depyf.base.quick_dataclass import replace
+from depyf.report.analysis.sources import read_source
+from depyf.report.model.run import Place, Run, SourceFile
+from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, Timing
+from depyf.torch_trace.user_code import is_library
+
+_MOST_KERNELS = 400
+"""Of a program with more, the page has those that take longest."""
+
+
+def with_timings(run: Run, measured: Sequence[Profiled]) -> Run:
+    """Return the run with these measurements; files that it does not have yet become sources of it."""
+    places = _Places(run)
+    timings = tuple(_timing(each, places) for each in measured)
+    return replace(run, timings=timings, sources=tuple(places.sources))
+
+
+class _Places:
+    def __init__(self, run: Run) -> None:
+        self.sources: List[SourceFile] = list(run.sources)
+        self._known: Dict[str, int] = {source.path: index for index, source in enumerate(run.sources)}
+
+    def of(self, line: Line) -> Place:
+        """Return a line as a place."""
+        index = self._known.get(line.file)
+        if index is None:
+            index = self._known[line.file] = len(self.sources)
+            self.sources.append(SourceFile(line.file, read_source(line.file), is_library(line.file)))
+        return index, line.line
+
+
+def _timing(profiled: Profiled, places: _Places) -> Timing:
+    parts, beside = profiled.parts, profiled.eager
+    return Timing(
+        function=profiled.function,
+        steps=profiled.steps,
+        seconds=profiled.seconds,
+        attributed=profiled.attributed,
+        device=profiled.device,
+        parts={
+            "kernels and operations of graphs": parts.graphs,
+            "operations in no graph": parts.outside,
+            "guards": parts.guards,
+            "calling graphs": parts.calling,
+            "other Python": parts.python,
+        },
+        compiled=None if beside is None else beside.compiled.median,
+        eager=None if beside is None else beside.eager.median,
+        worth=() if beside is None else profiled.sentences(),
+        lines=tuple(_line(each, places) for each in profiled.lines),
+        modules=tuple(
+            TimedModule(each.name, each.type, each.cost.forward, each.cost.backward, each.eager)
+            for each in profiled.modules
+        ),
+        kernels=tuple(_kernel(each, places) for each in profiled.kernels[:_MOST_KERNELS]),
+        outside=tuple(
+            TimedOutside(each.reason, each.cost.seconds, None if each.line is None else places.of(each.line))
+            for each in profiled.outside
+        ),
+        notes=profiled.notes,
+    )
+
+
+def _line(each: LineTime, places: _Places) -> TimedLine:
+    cost = each.cost
+    return TimedLine(
+        places.of(each.line), cost.forward, cost.backward, cost.shared, each.eager, cost.bytes, cost.operations
+    )
+
+
+def _kernel(each: KernelTime, places: _Places) -> TimedKernel:
+    cost = each.cost
+    return TimedKernel(
+        each.name,
+        each.kind,
+        each.graph,
+        cost.seconds,
+        backward=cost.backward > 0,
+        calls=cost.calls,
+        bytes=cost.bytes,
+        operations=cost.operations,
+        places=tuple(places.of(line) for line in each.lines),
+    )

@@ -1,0 +1,85 @@
+"""Measured time on lines, modules and kernels, as a part of the model of a run. Times are seconds of one call."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Mapping, Optional, Tuple
+
+from depyf.base.quick_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class TimedLine:
+    """The time of one source line; ``eager`` is its time in eager mode, None where that was not measured.
+
+    ``shared`` is the part of kernels that compute other lines, too, divided by the number of graph nodes. ``bytes`` and
+    ``operations`` are lower bounds.
+    """
+
+    place: Tuple[int, int]
+    forward: float = 0.0
+    backward: float = 0.0
+    shared: float = 0.0
+    eager: Optional[float] = None
+    bytes: int = 0
+    operations: int = 0
+
+
+@dataclass(frozen=True)
+class TimedModule:
+    """The time of the operations that a ``torch.nn.Module`` calls itself, without the modules inside of it."""
+
+    name: str
+    type: str
+    forward: float = 0.0
+    backward: float = 0.0
+    eager: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class TimedKernel:
+    """The time of a kernel, library call or operation. ``graph`` is the compile id of its graph, empty outside."""
+
+    name: str
+    kind: str
+    graph: str = ""
+    seconds: float = 0.0
+    backward: bool = False
+    calls: float = 0.0
+    bytes: int = 0
+    operations: int = 0
+    places: Tuple[Tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class TimedOutside:
+    """Operations on a line that ran in no compiled graph, and the reason."""
+
+    reason: str
+    seconds: float = 0.0
+    place: Optional[Tuple[int, int]] = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What was measured of one function, or of a block of the program.
+
+    ``seconds`` are of all kernels and operations of a call on ``device``, ``attributed`` is the share with a known
+    line. ``parts`` divide the time of a call on the calling thread, by name. ``compiled`` and ``eager`` are medians of
+    calls without a profiler, None where eager mode was not measured; ``worth`` are sentences about these.
+    """
+
+    function: str
+    steps: int = 0
+    seconds: float = 0.0
+    attributed: float = 0.0
+    device: str = "cpu"
+    parts: Mapping[str, float] = field(default_factory=dict)
+    compiled: Optional[float] = None
+    eager: Optional[float] = None
+    worth: Tuple[str, ...] = ()
+    lines: Tuple[TimedLine, ...] = ()
+    modules: Tuple[TimedModule, ...] = ()
+    kernels: Tuple[TimedKernel, ...] = ()
+    outside: Tuple[TimedOutside, ...] = ()
+    notes: Tuple[str, ...] = ()
