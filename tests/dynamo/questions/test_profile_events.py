@@ -233,6 +233,24 @@ def test_a_listing_that_lacks_an_operation_is_found_again() -> None:
     assert found.kernels()[0].cost.seconds > 0
 
 
+def test_an_operation_that_is_not_listed_does_not_move_the_list() -> None:
+    events = [step(0, 0)]
+    events += [
+        event(name, at, at + 9) for at, name in zip(range(10, 60, 10), ["add", "detach", "mul", "sum", "detach"])
+    ]
+    for each in events[1:]:
+        each.name = f"aten::{each.name}"
+    listed = [Listed(f"aten::{name}", Site("/p/model.py", line)) for line, name in enumerate(("add", "mul", "sum"), 1)]
+    found = attributed([*events, step(1, 99)], [*listed, Listed("aten::detach", Site("/p/model.py", 9))])
+    assert [line for _, line, _, _ in sorted(seconds_of(found))] == [1, 2, 3, 9]
+    assert found.attributed == pytest.approx(4 / 5)
+
+
+def test_gradients_are_added_out_of_place_while_they_are_listed() -> None:
+    found = attributed([step(0, 0), event("aten::add_", 1, 9), step(1, 10)], [Listed("aten::add", Site("/p/a.py", 3))])
+    assert [line for _, line, _, _ in seconds_of(found)] == [3]
+
+
 def test_a_compilation_in_a_step_is_left_out() -> None:
     events = [*inductor_call(), event("aten::addmm", 262, 280), event(f"{COMPILED}0.000025", 286, 286)]
     found = attributed(events)

@@ -16,6 +16,9 @@ from depyf.dynamo.questions.profile.units import Division, Unit
 _FARTHEST = 64
 """How many listed operations may be skipped to find the one of a unit: a step may leave some out."""
 
+_AGREE = 3
+"""So many units that follow have to match as well: names such as ``aten::detach`` come often."""
+
 
 def align(division: Division, listing: Listing, listed_by: int) -> Dict[int, List[Listed]]:
     """Return the listed operations of each unit, by its ``id``. ``listed_by`` is the thread that made the call."""
@@ -42,23 +45,41 @@ def align(division: Division, listing: Listing, listed_by: int) -> Dict[int, Lis
 
 def _align(units: Sequence[Unit], listed: Sequence[Listed], found: Dict[int, List[Listed]]) -> None:
     at = 0
-    for unit in units:
-        span = unit.span
+    for number, unit in enumerate(units):
         matched: List[Listed] = []
-        at = _match(span, listed, at, matched)
-        if not matched:  # some were left out, if the first name comes later
-            ahead = range(at, min(at + _FARTHEST, len(listed)))
-            later = next((number for number in ahead if listed[number].name == span.name), None)
-            if later is not None:
-                matched, at = [listed[later]], later + 1
+        at = _match(unit.span, listed, at, matched)
+        if not matched:
+            # Either the listing has no such operation (autograd adds gradients without the dispatcher), or the profiled
+            # call has left out some that are in the listing: then the units that follow match there, and not here.
+            following = units[number + 1 : number + 1 + _AGREE]
+            here = _agreement(following, listed, at)
+            for later in range(at, min(at + _FARTHEST, len(listed))):
+                if _is_same(listed[later], unit.span) and _agreement(following, listed, later + 1) > here:
+                    matched, at = [listed[later]], later + 1
+                    break
         found[id(unit)] = matched
+
+
+def _agreement(units: Sequence[Unit], listed: Sequence[Listed], at: int) -> int:
+    """Return how many of these units match the list from ``at`` on."""
+    count = 0
+    for unit in units:
+        matched: List[Listed] = []
+        at = _match(unit.span, listed, at, matched)
+        count += bool(matched)
+    return count
 
 
 def _match(span: Span, listed: Sequence[Listed], at: int, matched: List[Listed]) -> int:
     """Match the span, or else what is inside of it, with the list from ``at`` on; return where the list goes on."""
-    if at < len(listed) and listed[at].name == span.name:
+    if at < len(listed) and _is_same(listed[at], span):
         matched.append(listed[at])
         return at + 1
     for each in span.inside:
         at = _match(each, listed, at, matched)
     return at
+
+
+def _is_same(listed: Listed, span: Span) -> bool:
+    """Compare names. Autograd adds gradients in place (``aten::add_``), and out of place while a mode is on."""
+    return listed.name.rstrip("_") == span.name.rstrip("_")
