@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import List, Optional, Sequence, Tuple
 
 import pytest
@@ -213,6 +213,26 @@ def test_on_a_device_its_kernels_are_the_time() -> None:
     assert found.on_device
     assert seconds_of(found)[:2] == [("/p/model.py", 5, 60.0, 0.0), ("/p/model.py", 3, 20.0, 0.0)]
     assert found.seconds == pytest.approx(100e-6)
+
+
+def test_kernels_of_triton_are_known_by_their_names_and_so_are_those_of_a_replay() -> None:
+    run, files = a_run()
+    named = [replace(each, name=each.name.replace("cpp_fused", "triton_poi_fused")) for each in run.kernels]
+    owners = KnownOwners(replace(run, kernels=tuple(named)), files, lambda _: False)
+    replayed = [Kernel("triton_poi_fused_0", 30.0), Kernel("sm90_gemm", 50.0)]
+    events = [
+        step(0, 0),
+        event("Torch-Compiled Region: 0/0", 10, 80),
+        event("## Call CompiledFxGraph abc ##", 20, 70),
+        event("triton_poi_fused_0", 30, 40, kernels=[Kernel("triton_poi_fused_0", 10.0)]),
+        event("Torch-Compiled Region: 0/0", 90, 180),
+        event("## Call CompiledFxGraph abc ##", 100, 170, kernels=replayed),
+        step(1, 200),
+    ]
+    found = Attribution(divide(spans_of(events)), {}, [], owners)
+    assert [(line, forward) for _, line, forward, _ in seconds_of(found)] == [(3, 20.0), (4, 20.0)]
+    kernels = {each.name: (each.kind, each.graph, round(each.cost.seconds * 1e6)) for each in found.kernels()}
+    assert kernels == {"triton_poi_fused_0": ("kernel", "0/0", 40), "sm90_gemm": ("kernel", "0/0", 50)}
 
 
 def test_events_of_the_device_itself_are_no_spans() -> None:

@@ -287,7 +287,7 @@ RECURSIVE_POST_GRAD_PASSES = _Name(
 )
 PY_CODE_CACHE = _Name(_CODECACHE, "PyCodeCache", "Inductor's kernels can't be dumped")
 LINE_MAPS = _Name(_CODECACHE, "PyCodeCache.linemaps", "lines of kernels are not tied to the user's")
-LOADED_MODULES = _Name(_CODECACHE, "PyCodeCache.modules", "profile sees no kernels that were compiled before")
+LOADED_MODULES = _Name(_CODECACHE, "PyCodeCache.modules", "profile sees no kernels that were compiled before", "2.6")
 RECORD_FUNCTION_FAST = _Name("torch._C._profiler", "_RecordFunctionFast", "profile sees no kernels of C++")
 GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "stages that a warm cache skips are not stored", "2.8")
 AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.5")

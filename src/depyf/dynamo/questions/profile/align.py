@@ -28,7 +28,7 @@ def align(division: Division, listing: Listing, listed_by: int) -> Dict[int, Lis
         if unit.number is not None:
             listed = listing.numbered.get(unit.number)
             found[id(unit)] = [] if listed is None else [listed]
-        else:
+        elif not unit.named:
             streams.setdefault((unit.span.thread, unit.step), []).append(unit)
     # The profiler numbers threads in its own way: the calling thread is known, the others follow in their order.
     others = [each for each in listing.threads if each != listed_by]

@@ -126,6 +126,10 @@ class Attribution:
             owners = self._owners.of_kernel(kernel) or owner_of_caller(site)
             return _Known(mark.name, KERNEL, kernel.compile_id or "?", owners, bool(kernel.backward))
         name = unit.name
+        if unit.named:
+            kernel = self._owners.launched(around.region, name, backward=around.backward)
+            owners = () if kernel is None else self._owners.of_kernel(kernel)
+            return _Known(name, KERNEL, around.region, owners, around.backward)
         if site is not None and site.generated:
             call = self._owners.called_at(site)
             if call is None:

@@ -166,9 +166,10 @@ class Profile(HookedContext[object]):
         collecting(self._stop_listing, lambda: self._listing.open())
 
     def _begin_profiling(self) -> None:
-        self._profiler = new_profiler()
-        self._profiler.start()
-        self._state = PROFILING
+        self._state = DONE  # if another profiler runs, starting this one raises
+        profiler = new_profiler()
+        profiler.start()
+        self._profiler, self._state = profiler, PROFILING
         mark(f"{STEP}{next(self._numbers)}")
 
     def _end_profiling(self, *, marked: bool = False) -> None:

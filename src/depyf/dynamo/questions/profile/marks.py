@@ -22,7 +22,8 @@ STEP = "depyf step "
 COMPILED = "depyf compiled in "
 """The names of marks: of a kernel, of an operation in a listing, of the begin of a step, of the end of a compilation
 (with its seconds)."""
-_PREFIXES = ("cpp_", "triton_")
+_PREFIX = "cpp_"
+"""How the names of kernels of C++ begin. One of Triton's is no function: the generated code calls a method of it."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Marks:
         self.paths.add(path)
         namespace = vars(module)
         for name, kernel in list(namespace.items()):
-            if name.startswith(_PREFIXES) and callable(kernel) and not hasattr(kernel, "_depyf_marked"):
+            if name.startswith(_PREFIX) and callable(kernel) and not hasattr(kernel, "_depyf_marked"):
                 self.kernels.append(MarkedKernel(path, name))
                 marked = self._marked(kernel, len(self.kernels) - 1)
                 namespace[name] = marked

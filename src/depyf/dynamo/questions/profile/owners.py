@@ -93,6 +93,13 @@ class KnownOwners:
         """Return the kernel of this name in a generated module."""
         return self._kernels.get((self._artifacts.get(path, ""), name))
 
+    def launched(self, compile_id: str, name: str, *, backward: bool) -> Optional[ModuleKernel]:
+        """Return the kernel of this name in a compiled graph."""
+        for kernel in self._run.kernels:
+            if (kernel.compile_id, kernel.name, kernel.backward is True) == (compile_id, name, backward):
+                return kernel
+        return None
+
     def called_at(self, site: Site) -> Optional[ModuleKernel]:
         """Return the kernel or library call on a line of a generated module."""
         return self._calls.get((self._artifacts.get(site.file, ""), site.line))

@@ -19,6 +19,8 @@ _LOOKUP = "TorchDynamo Cache Lookup"
 _NODE = "autograd::engine::evaluate_function: "
 _FORWARD, _BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 _GRAPH = ("## Call CompiledFxGraph", "AOTDispatcher Runtime Wrapper", "Pregraph bytecode")
+_TRITON = "triton_"
+"""How the kernels begin that mark themselves for the profiler, with their names."""
 _NO_UNITS = ("autograd::", "torch::autograd::")
 
 GRAPHS, OUTSIDE, GUARDS, CALLING = "graphs", "outside", "guards", "calling"
@@ -37,13 +39,15 @@ class Surroundings:
 
 @dataclass(eq=False)
 class Unit:
-    """A kernel or an operation that ran. ``kernel`` and ``number`` are the numbers of its mark, None without one."""
+    """A kernel or an operation that ran. ``kernel`` and ``number`` are the numbers of its mark, None without one.
+    ``named``: a kernel that is known by its name alone."""
 
     span: Span
     around: Surroundings
     step: int
     kernel: Optional[int] = None
     number: Optional[int] = None
+    named: bool = False
 
     @property
     def name(self) -> str:
@@ -128,14 +132,20 @@ class _Divider:
             return
         around, part, kernel = self._entered(span, around)
         number = int(span.name[len(NUMBERED) :]) if span.name.startswith(NUMBERED) else None
-        if kernel is not None or number is not None or _is_unit(span):
+        named = span.name.startswith(_TRITON)
+        if kernel is not None or number is not None or named or _is_unit(span):
             step = self._step(span.start)
             if step is not None:
-                self._division.units.append(Unit(span, around, step, kernel, number))
+                self._division.units.append(Unit(span, around, step, kernel, number, named))
             return
         step = self._step(span.start)
         if part is not None and span.thread == self._division.main_thread and step is not None:
             self._division.take(step, part, span.own_seconds)
+        if step is not None:
+            # A replay of a CUDA graph launches all kernels of a compiled graph at once, in no operation.
+            for name, seconds in span.on_device:
+                replayed = Span(name, span.start, span.start, span.thread, on_device=((name, seconds),))
+                self._division.units.append(Unit(replayed, around, step, named=True))
         for each in span.inside:
             self.visit(each, around)
 
