@@ -53,7 +53,7 @@ def test_a_training_step(backend: str) -> None:
     net, x = Net(), torch.randn(4, 8)
     found = depyf.profile(train, net, x, backend=backend, steps=2, pairs=2)
     lines = by_line(found)
-    assert found.attributed > 0.95
+    assert found.attributed > 0.9
     assert sum(each.cost.seconds for each in found.lines) == pytest.approx(found.attributed * found.seconds)
     for text in ("the line of a layer", "the line of two operations", "the line of the sum"):
         cost = lines[line(text)].cost
@@ -96,7 +96,7 @@ def test_a_block_leaves_out_the_steps_that_compile() -> None:
     net = Net()
     compiled = torch.compile(net, backend="aot_eager")
     with depyf.profile(steps=2) as p:
-        for _ in steps_of(p, net, 6):
+        for _ in steps_of(p, net, 10):
             compiled(torch.randn(4, 8)).sum().backward()  # the line of a step
     assert p.answer.steps == 2
     assert p.attributed > 0.9

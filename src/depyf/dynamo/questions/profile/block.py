@@ -142,6 +142,9 @@ class Profile(HookedContext[object]):
             if self._compilations == self._at_last_step:
                 self._begin_listing()
             self._at_last_step = self._compilations
+        elif self._state == LISTING and self._compilations != self._at_last_step:
+            self._listing.clear()
+            self._at_last_step = self._compilations
         elif self._state == LISTING:
             uninstall(self._stop_listing, "ending a listing")
             self._marks.listing = None

@@ -30,6 +30,8 @@ from depyf.torch_trace.provenance import node_in
 _MOST_FRAMES = 200
 _OF_PROFILER = "profiler::"
 """How the operations begin by which the profiler makes spans."""
+_INTERPRETER = os.path.join("torch", "fx", "interpreter.py")
+"""Runs the nodes of a graph one by one: backends of older PyTorch do."""
 _GRAPH_CODE = "<eval_with_key>"
 """How the file of the code of a graph module begins."""
 
@@ -78,6 +80,11 @@ class Listing:
         self._names: Dict[int, str] = {}
         """The path of each module, by its id."""
         self._roots: Set[int] = set()
+
+    def clear(self) -> None:
+        """Forget what was listed: something was compiled meanwhile, whose operations are in it."""
+        self.threads.clear()
+        self.numbered.clear()
 
     def open(self) -> Undo:
         """Start to list; return the function that ends it. Raises ``RuntimeError`` where Dynamo compiles nothing while
@@ -137,6 +144,9 @@ class Listing:
             kind = self._kind_of(frame.f_code)
             if kind and found is None:
                 line = frame.f_lineno
+                if kind == "interpreter":
+                    node = str(getattr(frame.f_locals.get("n"), "name", ""))
+                    return Site(frame.f_code.co_filename, line, node, caller=self._program_line(frame))
                 if kind == "graph":
                     node = node_in(f"    {source_line(frame.f_code.co_filename, line)}") or ""
                     return Site(frame.f_code.co_filename, line, node, caller=self._program_line(frame))
@@ -180,6 +190,8 @@ class Listing:
             path = code.co_filename
             if path.startswith(_GRAPH_CODE):
                 kind = "graph"
+            elif code.co_name == "run_node" and path.endswith(_INTERPRETER):
+                kind = "interpreter"
             elif self._generated(path):
                 kind = "generated"
             elif file_names.is_dumped_code(os.path.basename(path)):

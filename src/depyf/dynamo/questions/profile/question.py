@@ -37,7 +37,6 @@ from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.units import divide
 from depyf.report.analysis.costs import Costs
-from depyf.report.model.run import Run
 from depyf.torch_trace.events import METRICS
 
 _MOST_WARM_UPS = 8
@@ -123,11 +122,11 @@ class _ProfileRun:
             if not session.records(KernelFile) and self._name == "inductor":
                 self._notes.append("Inductor generated no kernels")
             run = run_of(session)
-            of_compiled = self._measured(compiled, session, run, marks, steps)
+            of_compiled = self._measured(compiled, session, marks, steps)
             # The functions that ``fn`` calls may be compiled themselves: in eager mode they are not.
             with nothing_compiled():
                 eager.call()
-                of_eager = self._measured(eager, session, run, marks, steps)
+                of_eager = self._measured(eager, session, marks, steps)
             times = timed_pairs(compiled.call, eager.call, pairs, nothing_compiled)
             parts = of_compiled.parts()
             took = eager_times(of_eager.lines(), of_eager.modules())
@@ -172,14 +171,20 @@ class _ProfileRun:
                 return
         self._notes.append(f"the function is still compiled in call {_MOST_WARM_UPS}: its times include that")
 
-    def _measured(self, side: _Side, session: Session, run: Run, marks: Marks, steps: int) -> Attribution:
-        owners = KnownOwners(run, session.all_records(), is_torch_file, side.root())
+    def _measured(self, side: _Side, session: Session, marks: Marks, steps: int) -> Attribution:
         listing = Listing(marks.paths.__contains__, lambda _: contextlib.nullcontext())
         side.name_modules(listing)
         marks.listing = listing
         with undone([listing.open()]):
-            side.call()
+            for _ in range(_MOST_WARM_UPS):
+                before = _compilations(session)
+                listing.clear()
+                side.call()
+                if _compilations(session) == before:
+                    break
+                self._notes.append("this PyTorch compiles anew while operations are listed: that code was measured")
         marks.listing = None
+        owners = KnownOwners(run_of(session), session.all_records(), is_torch_file, side.root())
         division = divide(profiled_calls(side.call, steps))
         listed = align(division, listing, threading.get_ident())
         return Attribution(division, listed, marks.kernels, owners)
