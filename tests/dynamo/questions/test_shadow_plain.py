@@ -180,6 +180,52 @@ def test_hooks_of_modules_run_once() -> None:
     assert ours == plain
 
 
+class Counted:
+    """A class to which a call adds an attribute."""
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]
+def change_much() -> None:
+    Counted.more = getattr(Counted, "more", 0) + 1  # type: ignore[attr-defined]
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+
+
+def test_attributes_that_are_added_and_modes_are_those_of_the_plain_run() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        change_much()
+        return y * 2
+
+    compiled = torch.compile(function, backend="eager")
+    try:
+        with shadowed() as seen:
+            for _ in range(3):
+                torch.set_grad_enabled(True)
+                torch.set_default_dtype(torch.float32)
+                compiled(torch.ones(2))
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)
+    assert Counted.more == 3  # type: ignore[attr-defined]
+    assert seen.findings == []
+    assert seen.counts.checked == 2
+
+
+def test_an_iterator_that_only_a_hook_knows_is_not_used() -> None:
+    numbers = iter(range(10))
+    model = nn.Linear(2, 2)
+    used: List[int] = []
+    model.register_forward_hook(torch._dynamo.disable(lambda *_: used.append(next(numbers))))
+    compiled = torch.compile(model, backend="eager")
+    with shadowed() as seen:
+        for _ in range(3):
+            compiled(X)
+    assert used == [0, 1, 2]
+    assert any("iterator (range_iterator)" in reason for reason in seen.not_checked)
+
+
 def write_a_line() -> None:
     with open(KNOWN["file"], "a", encoding="utf-8") as file:
         file.write("once\n")

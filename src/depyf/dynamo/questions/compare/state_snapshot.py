@@ -14,9 +14,24 @@ import random
 import sys
 from collections import deque
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    FrozenSet,
+    Iterable,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 from depyf.base.asynchronous import suppressed, synchronous
+from depyf.base.messages import listed
 from depyf.base.module_namespace import namespace_of
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.hooks import torch_names
@@ -91,11 +106,28 @@ class StateSnapshot:
             else:
                 self._value(value)
 
+    def why_not_twice(self, *, alone: bool) -> str:
+        """Return why a call may not be made once more than the program makes it; empty if it may. ``alone``: no other
+        thread runs code of the program."""
+        if not self.complete:
+            return "too many objects are reachable from it"
+        if self.not_restored:
+            return f"it may go on with an iterator ({listed(list(self.not_restored), 3)})"
+        return "" if alone or not self.shares else "it may change objects that other threads of the program see"
+
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """Restore the values of the snapshot after the block; those, too, that ``cover`` adds inside."""
+        import torch
+
+        grads, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
+
+        def restore_modes() -> None:
+            torch.set_grad_enabled(grads)
+            torch.set_default_dtype(dtype)
+
         with undone_afterwards("restoring what a call has changed") as undo:
-            undo.append(self._restore)
+            undo += [restore_modes, self._restore]
             yield
 
     def _restore(self) -> None:
@@ -205,6 +237,7 @@ class StateSnapshot:
             self._add(inner)
             if not callable(inner):
                 self._changes(_attribute(cls, name, value))
+        self._undo.append(_without_new_attributes(cls, frozenset(vars(cls))))
         for base in cls.__bases__:
             self._add(base)
 
@@ -334,6 +367,14 @@ def _attribute(cls: type, name: str, value: object) -> Callable[[], None]:
     def undo() -> None:
         if vars(cls).get(name, _ABSENT) is not value:
             setattr(cls, name, value)
+
+    return undo
+
+
+def _without_new_attributes(cls: type, names: FrozenSet[str]) -> Callable[[], None]:
+    def undo() -> None:
+        for name in [each for each in vars(cls) if each not in names and not each.startswith("__")]:
+            delattr(cls, name)
 
     return undo
 

@@ -125,8 +125,9 @@ class StoppedError(BaseException):
 class Protection:
     """What protects the program from the runs of one sampled call."""
 
-    def __init__(self, shared: StateSnapshot, seconds: float) -> None:
+    def __init__(self, shared: StateSnapshot, seconds: float, *, alone: bool) -> None:
         self._shared = shared
+        self._alone = alone
         self._seconds = seconds
         self._is_library: Dict[str, bool] = {}
         self.stopped = ""
@@ -174,6 +175,9 @@ class Protection:
             known = self._is_library.setdefault(file, is_library(file))
         if not known:
             self._shared.cover(frame)
+            reason = self._shared.why_not_twice(alone=self._alone)
+            if reason:
+                self._stop(reason)
 
     def _stop(self, why: str) -> None:
         self.stopped = why

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Seque
 
 from depyf.answers.compared import Measured
 from depyf.base.asynchronous import synchronous
-from depyf.base.messages import describe, listed
+from depyf.base.messages import describe
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
@@ -72,13 +72,10 @@ class ShadowRuns:
         self._size = self._checked_size(limits)
         self._limits = limits
         self._shared = StateSnapshot(hit.target, (*call.args, *call.kwargs.values()))
-        if not self._shared.complete:
-            raise NotCheckedError("too many objects are reachable from it")
-        if self._shared.not_restored:
-            raise NotCheckedError(f"it may go on with an iterator ({listed(list(self._shared.not_restored), 3)})")
-        if self._shared.shares and not self._alone:
-            raise NotCheckedError("it may change objects that other threads of the program see")
-        self._protection = Protection(self._shared, limits.seconds)
+        reason = self._shared.why_not_twice(alone=self._alone)
+        if reason:
+            raise NotCheckedError(reason)
+        self._protection = Protection(self._shared, limits.seconds, alone=self._alone)
 
     def _checked_size(self, limits: Limits) -> int:
         """Return the bytes of all tensors that are copied. Raises ``NotCheckedError`` where that is too much."""
@@ -247,7 +244,8 @@ def _why_not_copied(tensor: torch.Tensor) -> str:
 
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return f"it is given a {type(tensor).__name__}"
-    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type == "meta":
+    # Of other devices the random numbers are not restored.
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type not in ("cpu", "cuda"):
         return f"it is given a tensor with the layout {tensor.layout} on {tensor.device.type}"
     return ""
 
