@@ -581,7 +581,7 @@ print("done")
 
 @pytest.mark.torch
 def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
-    pytest.importorskip("torch", minversion="2.9")
+    pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text(TRAINING)
     done = python("-m", "depyf", "run", "-o", "dump", "--profile", "--json", "p.json", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -597,7 +597,7 @@ def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.slow
 def test_a_program_without_steps_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("torch", minversion="2.9")
+    pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text("import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(2))\n")
     done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -607,7 +607,7 @@ def test_a_program_without_steps_says_so(tmp_path: Path) -> None:
 @pytest.mark.torch
 @pytest.mark.slow
 def test_worth_says_three_sentences(tmp_path: Path) -> None:
-    pytest.importorskip("torch", minversion="2.9")
+    pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text(TRAINING)
     done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

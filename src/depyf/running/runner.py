@@ -230,8 +230,11 @@ class _Recording:
         if chosen.profile:
             from depyf.dynamo.questions.profile.block import Profile
 
-            self._profile = Profile(steps=_STEPS).__enter__()
-            self._profile.step_at_each_backward()
+            try:
+                self._profile = Profile(steps=_STEPS).__enter__()
+                self._profile.step_at_each_backward()
+            except synchronous(RuntimeError) as error:
+                _say([f"nothing is profiled: {error}"])
         if self._progress is not None and self._open.session is not None:
             self._progress.numbers = structured_trace_listener.interned_strings
             show: Callable[..., object] = safely("showing how far it is")(self._progress)

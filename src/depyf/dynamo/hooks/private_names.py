@@ -328,6 +328,9 @@ TREE_FLATTEN = _Name("torch.utils._pytree", "tree_flatten", "values inside of co
 TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers are not checked")
 DISPATCH_MODES = _Name(_DISPATCH, "_get_current_dispatch_mode_stack", "find_nonfinite(eager=True) is not removed")
 DISPATCH_MODE = _Name(_DISPATCH, "TorchDispatchMode", "operations are not seen one by one")
+MODES_IN_GUARDS = _Name(
+    _GUARDS_C, "set_is_in_mode_without_ignore_compile_internals", "profile can't list operations", "2.13"
+)
 DISABLE_MODES = _Name(_DISPATCH, "_disable_current_modes", "modes of the program see what depyf computes")
 FAKE_TENSOR = _Name("torch._subclasses.fake_tensor", "FakeTensor", "sizes of graphs are not known in scripts")
 TRACER_OF_GRAPH = _Word("torch.fx.graph", "_tracer_cls", "copies of graphs lose their tracer")

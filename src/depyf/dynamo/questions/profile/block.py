@@ -19,13 +19,13 @@ from depyf.answers.worth import Beside
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import run_of
-from depyf.dynamo.hooks import frame_evaluation, private_names, torch_names
+from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.patching import Undo, collecting, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
-from depyf.dynamo.questions.profile.listing import Listing
+from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import COMPILED, STEP, Marks
 from depyf.dynamo.questions.profile.measuring import mark, new_profiler, wait_for_device
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
@@ -86,8 +86,7 @@ class Profile(HookedContext[object]):
         self._times: List[float] = []
 
     def _start(self, entry: object) -> None:
-        if not hasattr(private_names.DISPATCH_MODE.find(), "supports_higher_order_operators"):
-            raise RuntimeError("depyf.profile needs PyTorch 2.9 or later: older ones let no operations be listed")
+        require_listing()
         frame_evaluation.keep_dynamo_out("depyf")
         self._reset()
         self._thread = threading.get_ident()

@@ -65,6 +65,15 @@ class Listed:
     operations: int = 0
 
 
+def require_listing() -> None:
+    """Raise ``RuntimeError`` with a PyTorch whose guards fail while a dispatch mode is on: each call would compile."""
+    if private_names.MODES_IN_GUARDS.find() is None:
+        raise RuntimeError(
+            "depyf.profile needs PyTorch 2.13 or later: with older ones compiled code is compiled anew while its "
+            "operations are listed"
+        )
+
+
 class Listing:
     """The operations of each thread, in order, while it is open."""
 
@@ -87,11 +96,7 @@ class Listing:
         self.numbered.clear()
 
     def open(self) -> Undo:
-        """Start to list; return the function that ends it. Raises ``RuntimeError`` where Dynamo compiles nothing while
-        a mode is on (PyTorch before 2.9)."""
-        base = private_names.DISPATCH_MODE.find()
-        if not hasattr(base, "supports_higher_order_operators"):
-            raise RuntimeError("this PyTorch (before 2.9) lets no operations be listed in compiled code")
+        """Start to list; return the function that ends it."""
         mode = _mode_of(self._run)
         mode.__enter__()
         thread = threading.get_ident()

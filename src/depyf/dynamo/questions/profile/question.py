@@ -30,7 +30,7 @@ from depyf.dynamo.questions.compare.state_snapshot import shared_with
 from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.block import Profile
-from depyf.dynamo.questions.profile.listing import Listing
+from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import Marks
 from depyf.dynamo.questions.profile.measuring import profiled_calls, timed_pairs, undone
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
@@ -82,15 +82,14 @@ def profile(
     The function, its arguments and the modules that it reaches are copied, and globals are restored, as ``compare``
     does it. The copy is compiled anew, without caches; compiling is not in what is measured.
 
-    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.9, ``TypeError`` for what can't be called
-    or copied, and what ``fn`` raises.
+    Raises ``ImportError`` without PyTorch, ``RuntimeError`` with one before 2.13, ``TypeError`` for what can't be
+    called or copied, and what ``fn`` raises.
     """
     torch_names.require_torch("profile")
     if fn is None:
         return Profile(steps)
     frame_evaluation.keep_dynamo_out("depyf")
-    if not hasattr(private_names.DISPATCH_MODE.find(), "supports_higher_order_operators"):
-        raise RuntimeError("depyf.profile needs PyTorch 2.9 or later: older ones let no operations be listed")
+    require_listing()
     return _ProfileRun(resolve(fn, "profile"), args, kwargs, backend).answer(
         steps=steps or _STEPS, pairs=pairs, directory=directory
     )
@@ -182,7 +181,7 @@ class _ProfileRun:
                 side.call()
                 if _compilations(session) == before:
                     break
-                self._notes.append("this PyTorch compiles anew while operations are listed: that code was measured")
+                self._notes.append("it was compiled anew while its operations were listed: that code was measured")
         marks.listing = None
         owners = KnownOwners(run_of(session), session.all_records(), is_torch_file, side.root())
         division = divide(profiled_calls(side.call, steps))
