@@ -42,10 +42,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 import depyf
-from depyf.base import messages
+from depyf.base import locks, messages
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.dump.pausing import compiles_nothing
-from depyf.dynamo.hooks import attribution, frame_evaluation, locks, patching, run_callback, torch_names
+from depyf.dynamo.hooks import attribution, frame_evaluation, patching, run_callback, torch_names
 from depyf.dynamo.hooks.backward_methods import all_backward_classes
 from depyf.dynamo.observe.observation import observation
 from depyf.dynamo.questions.trace.question import _runs

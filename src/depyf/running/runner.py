@@ -25,6 +25,7 @@ from depyf.running.torch_import import when_compiler_is_imported
 from depyf.torch_trace import file_names
 
 if TYPE_CHECKING:
+    from depyf.dynamo.questions.profile.block import Profile
     from depyf.dynamo.questions.shadow.question import Shadow
 
 _STEPS = 5
@@ -181,7 +182,7 @@ class _Recording:
         self._session = session
         self._open: Optional[Any] = None
         self._trace: Optional[Any] = None
-        self._profile: Optional[Any] = None
+        self._profile: Optional[Profile] = None
         self._lock = threading.Lock()
         self.ended_with = ""
         """How the program ended, in words, if it was not with its last line."""

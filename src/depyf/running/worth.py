@@ -1,7 +1,8 @@
 """``depyf worth``: run a program twice, compiled and in eager mode, and compare its steps.
 
 Each run is a process of its own, so that neither changes the other: ``TORCHDYNAMO_DISABLE`` keeps the second from
-compiling. Both profile five steps after compiling, then time the following ones without the profiler.
+compiling. Both profile five steps after compiling, then time the following ones without the profiler. A module of its
+own: ``runner`` runs a program in this process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, List, Mapping
 from depyf.answers.nonfinite import Line
 from depyf.answers.profiled import Cost, LineTime, loss_of
 from depyf.answers.worth import FEWEST_PAIRS, beside, sentences
+from depyf.base.asynchronous import synchronous
 from depyf.running.program import UserProgram
 
 _Measured = Mapping[str, Any]
@@ -66,6 +68,6 @@ def _measured(program: UserProgram, directory: str, name: str, environment: Mapp
     try:
         with open(path, encoding="utf-8") as file:
             found: _Measured = json.load(file)
-    except (OSError, ValueError) as error:
+    except synchronous(OSError, ValueError) as error:
         raise NothingMeasuredError(f"the {name} run measured nothing (exit status {status})") from error
     return found

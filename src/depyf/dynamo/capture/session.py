@@ -63,22 +63,20 @@ class Session:
         self.only: Optional[Callable[[CodeType], bool]] = None
         """A predicate for the functions that are recorded; None: all."""
         self.notes: List[str] = []
-        """Notes about the whole dump, for the index, the page and the manifest."""
+        """About the whole dump, for the index, the page and the manifest."""
         self.wanted: Dict[str, bool] = {}
         """The compilations that were checked, until Dynamo is reset and reuses their ids."""
         self.runs_are_known = True
         self.ran: Dict[int, List[Any]] = {}
         """The transformed code that has run, by its id: a weak reference to it and how often (a list, because whoever
-        counts does it while Dynamo is on, which would trace the methods of a class).
-        """
+        counts does it while Dynamo is on, which would trace the methods of a class)."""
         self.plain_calls: Dict[str, Dict[str, None]] = {}
         """The functions that the program ran eagerly, by the reason."""
         self.unguarded_calls: Dict[str, Dict[str, int]] = {}
         """How many calls of each function had guards that were not checked, by what left the guards out."""
         self.limited: Dict[int, Tuple[weakref.ref[CodeType], Optional[int]]] = {}
         """Code whose recompile limit was reached, by its id: a reference to it, and the runs of its entries before."""
-        self.limited_calls: Dict[int, int] = {}
-        """The number of calls of this code, from the call on that reached the limit."""
+        self.limited_calls: Dict[int, int] = {}  # the calls of this code, from the one on that reached the limit
         self.profiled: List[Profiled] = []
         """What was measured while the session was open."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}

@@ -16,6 +16,7 @@ from typing import Callable, Dict, List, Optional, Tuple, Union, overload
 from depyf.answers.profiled import Profiled, eager_times
 from depyf.answers.worth import beside
 from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.records import KernelFile
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import run_of
@@ -112,6 +113,7 @@ class _ProfileRun:
             stack.enter_context(random_numbers_kept())
             stack.enter_context(self._shared.restored())
             session = stack.enter_context(own_session(directory))
+            stack.enter_context(capture.apart(session))
             entries = stack.enter_context(nothing_left_behind())
             stack.callback(entries.forget)
             compiled, eager = self._copies()
