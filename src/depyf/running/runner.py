@@ -27,6 +27,7 @@ from depyf.torch_trace import file_names
 if TYPE_CHECKING:
     from depyf.dynamo.questions.profile.block import Profile
     from depyf.dynamo.questions.shadow.question import Shadow
+    from depyf.dynamo.questions.trace.question import Trace
 
 _STEPS = 5
 """How many steps of a program are profiled."""
@@ -181,7 +182,7 @@ class _Recording:
         self._traced = traced
         self._session = session
         self._open: Optional[Any] = None
-        self._trace: Optional[Any] = None
+        self._trace: Optional[Trace] = None
         self._profile: Optional[Profile] = None
         self._lock = threading.Lock()
         self.ended_with = ""

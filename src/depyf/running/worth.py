@@ -1,8 +1,9 @@
 """``depyf worth``: run a program twice, compiled and in eager mode, and compare its steps.
 
 Each run is a process of its own, so that neither changes the other: ``TORCHDYNAMO_DISABLE`` keeps the second from
-compiling. Both profile five steps after compiling, then time the following ones without the profiler. A module of its
-own: ``runner`` runs a program in this process.
+compiling. Both profile five steps after compiling, then time the following ones without the profiler.
+
+A module of its own: ``runner`` runs a program in this process.
 """
 
 from __future__ import annotations
