@@ -318,6 +318,20 @@ def test_exceptions_are_those_of_the_program() -> None:
     assert any(reason.startswith("eager mode on copies: ValueError: too large") for reason in seen.not_checked)
 
 
+def test_arguments_that_share_memory() -> None:
+    compiled = torch.compile(lambda x, y: x.add_(1) + y, backend="aot_eager")
+    read = torch.compile(lambda x, y: x + y, backend="aot_eager")
+    memory = torch.zeros(6)
+    with shadowed() as seen:
+        for _ in range(3):
+            compiled(memory[:4], memory[2:])
+            read(memory[:4], memory[2:])
+    assert memory.tolist() == [3, 3, 3, 3, 0, 0]
+    assert seen.findings == []
+    assert seen.not_checked["tensors that it is given share memory, and copies do not"] == 2
+    assert seen.counts.checked == 2
+
+
 def test_a_generator_as_argument_is_not_used_up() -> None:
     compiled = torch.compile(lambda x, numbers: x + next(numbers), backend="eager")
     plain = [compiled(X, iter(range(1, 5))) for _ in range(3)]

@@ -27,7 +27,7 @@ from depyf.dynamo.questions.compare.private_copy import Change, PrivateCopy, pri
 from depyf.dynamo.questions.compare.stage_runs import nothing_compiled
 from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
 from depyf.dynamo.questions.compare.wide import in_float64
-from depyf.dynamo.questions.shadow.protected import Protection, others_run_the_program
+from depyf.dynamo.questions.shadow.protected import Protection, StoppedError, others_run_the_program
 from depyf.dynamo.questions.shadow.sampling import COMPILED_ONLY, PLAIN_PYTHON, Sampler
 
 if TYPE_CHECKING:
@@ -166,7 +166,12 @@ class ShadowRuns:
         """Return the values of the entry that are wrong; none if it is right. Raises ``NotCheckedError`` where that
         can't be decided."""
         eager = self.of_eager(observer=observer)
-        ran = self.of_entry()
+        try:
+            ran = self.of_entry()
+        except (NotCheckedError, StoppedError) as error:
+            if self.overlaps:  # its code may have been compiled for that
+                raise NotCheckedError(_SHARED_MEMORY) from error
+            raise
         entry = ran.values
         if ran.no_gradients:  # a backward of the program raises the same: that is not silent
             self._backward = False
@@ -183,7 +188,7 @@ class ShadowRuns:
         if not wrong:
             return ()
         if self.overlaps:
-            raise NotCheckedError("tensors that it is given share memory, and copies do not")
+            raise NotCheckedError(_SHARED_MEMORY)
         if not reference and not all(map(_is_clear, wrong)):
             raise NotCheckedError("it can't be run in float64, which would tell rounding from an error")
         self._check_that_it_repeats(entry, eager, wrong)
@@ -232,6 +237,7 @@ class ShadowRuns:
         return any(not Judge().measure(name, other.get(name), one.get(name)).right for name in names)
 
 
+_SHARED_MEMORY = "tensors that it is given share memory, and copies do not"
 _OTHER_SEED = 4711
 _RANDOM = (
     "its results depend on random numbers, which compiled code draws in its own way (if "
