@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from time import perf_counter
-from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.questions.profile.marks import STEP
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import torch
 
 Call = Callable[[], object]
+
+_FEWEST_PAIRS, _MOST_PAIRS, _LONG_ENOUGH = 15, 400, 4.0
 
 _SHORTEST = 2e-3
 """A measurement is at least this long, so that the clock and the loop do not count: short calls are repeated in it."""
@@ -58,12 +60,19 @@ def wait_for_device() -> None:
 
 
 def timed_pairs(
-    compiled: Call, eager: Call, pairs: int, around_eager: Callable[[], ContextManager[object]]
+    compiled: Call, eager: Call, pairs: Optional[int], around_eager: Callable[[], ContextManager[object]]
 ) -> Tuple[List[float], List[float]]:
-    """Return the seconds of compiled and of eager calls, made in turns; each turn begins with the other kind."""
+    """Return the seconds of compiled and of eager calls, made in turns; each turn begins with the other kind.
+
+    Without a number of pairs there are at least 15, and as many more as 4 seconds have room for: what else runs on the
+    machine comes and goes.
+    """
     times: Tuple[List[float], List[float]] = ([], [])
     repeats = [_repeats(compiled, contextlib.nullcontext), _repeats(eager, around_eager)]
-    for number in range(pairs):
+    begun = perf_counter()
+    for number in range(_MOST_PAIRS if pairs is None else pairs):
+        if pairs is None and number >= _FEWEST_PAIRS and perf_counter() - begun > _LONG_ENOUGH:
+            break
         for which in (0, 1) if number % 2 else (1, 0):
             around = around_eager if which else contextlib.nullcontext
             times[which].append(_timed(eager if which else compiled, repeats[which], around))

@@ -53,7 +53,7 @@ def profile(
     *args: object,
     backend: object = None,
     steps: Optional[int] = None,
-    pairs: int = 15,
+    pairs: Optional[int] = None,
     directory: Optional[str] = None,
     **kwargs: object,
 ) -> Profiled: ...
@@ -63,7 +63,7 @@ def profile(
     *args: object,
     backend: object = None,
     steps: Optional[int] = None,
-    pairs: int = 15,
+    pairs: Optional[int] = None,
     directory: Optional[str] = None,
     **kwargs: object,
 ) -> Union[Profile, Profiled]:
@@ -76,7 +76,8 @@ def profile(
     ``fn``: a function, method or module; or what ``torch.compile`` returned for one, whose backend, mode and options
     are used then. A training step has its ``backward()`` in the function. ``backend``: as for ``torch.compile``
     (default: Inductor). ``steps``: how many calls run under the profiler (10). ``pairs``: how many times a compiled and
-    an eager call are timed beside each other, without the profiler; with fewer than 6 nothing is decided.
+    an eager call are timed beside each other, without the profiler; with fewer than 6 nothing is decided (default: at
+    least 15, for 4 seconds).
     ``directory``: where a dump is written, whose page has a view of what was measured. A keyword argument of ``fn``
     that has the name of one of these is given with ``functools.partial``.
 
@@ -108,7 +109,7 @@ class _ProfileRun:
         self._notes: List[str] = []
         self._shared = shared_with(target, (*args, *kwargs.values()), self._notes)
 
-    def answer(self, *, steps: int, pairs: int, directory: Optional[str]) -> Profiled:
+    def answer(self, *, steps: int, pairs: Optional[int], directory: Optional[str]) -> Profiled:
         with contextlib.ExitStack() as stack:
             stack.enter_context(random_numbers_kept())
             stack.enter_context(self._shared.restored())
