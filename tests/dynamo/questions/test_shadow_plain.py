@@ -25,6 +25,7 @@ from case import detached, run  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import private_names  # noqa: E402
+from depyf.dynamo.questions.shadow import runs  # noqa: E402
 
 nn = torch.nn
 X = torch.ones(2)
@@ -298,24 +299,47 @@ def test_what_can_not_be_run_twice_is_said_once_and_skipped(
         assert next(NUMBERS) == 3
 
 
-def raising(x: Any) -> Any:
-    y = x + 1
-    torch._dynamo.graph_break()
-    if y.sum() > 100:
-        raise ValueError("too large")
-    return y
+class EndOfTheProgram(BaseException):
+    pass
 
 
-def test_exceptions_are_those_of_the_program() -> None:
+@pytest.mark.parametrize("kind", [ValueError, EndOfTheProgram])
+def test_exceptions_are_those_of_the_program(kind: Any) -> None:
+    def raising(x: Any) -> Any:
+        y = x + 1
+        torch._dynamo.graph_break()
+        if y.sum() > 100:
+            calls.append(1)
+            raise kind("too large")
+        return y
+
+    calls: List[int] = []
     compiled = torch.compile(raising, backend="eager")
     with shadowed() as seen:
         compiled(X)
         compiled(X)
-        with pytest.raises(ValueError, match="too large"):
+        with pytest.raises(kind, match="too large"):
             compiled(X * 1000)
         compiled(X)
+    assert calls == [1]
     assert seen.findings == []
-    assert any(reason.startswith("eager mode on copies: ValueError: too large") for reason in seen.not_checked)
+    assert any(reason == f"eager mode on copies: {kind.__name__}: too large" for reason in seen.not_checked)
+
+
+def test_a_failure_of_a_check_does_not_reach_the_program(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(runs, "_bitwise_equal", fail)
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    with caplog.at_level("WARNING", "depyf"), shadowed() as seen:
+        for _ in range(3):
+            assert compiled(X).tolist() == [2.0, 2.0]
+    assert seen.findings == []
+    assert sum("checking a call of a compiled function failed" in each.message for each in caplog.records) == 1
+    assert sys.getprofile() is None
 
 
 def test_arguments_that_share_memory() -> None:

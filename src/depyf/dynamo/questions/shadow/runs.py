@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.compared import Measured
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import is_of_called, synchronous
 from depyf.base.messages import describe
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
@@ -154,7 +154,11 @@ class ShadowRuns:
                 return run(call, function, backward=self._backward).values
         except NoGradientsError:
             self._backward = False
-        except synchronous() as error:
+        except StoppedError:
+            raise
+        except BaseException as error:
+            if not is_of_called(error):  # a signal handler has raised it, say
+                raise
             raise NotCheckedError(f"eager mode on copies: {describe(error)[:200]}") from error
         return self.of_eager(wide=wide, seed=seed, change=change, observer=observer)
 
