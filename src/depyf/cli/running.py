@@ -41,12 +41,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
     parser.add_argument("--trace", action="store_true", help="time the graphs, and print what ran in which order")
-    parser.add_argument(
-        "--profile",
-        action="store_true",
-        help="measure what each line and module costs in five steps after compiling; a step ends with its backward()",
-    )
-    parser.add_argument("--json", metavar="FILE", help="write what --profile has measured, as JSON")
+    _add_profile(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     parser.add_argument(
         "--follow",
@@ -95,6 +90,15 @@ def _number_of_calls(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of calls")
     return int(text)
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="measure what each line and module costs in five steps after compiling; a step ends with its backward()",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write what --profile has measured, as JSON")
 
 
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:

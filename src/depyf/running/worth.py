@@ -3,7 +3,7 @@
 Each run is a process of its own, so that neither changes the other: ``TORCHDYNAMO_DISABLE`` keeps the second from
 compiling. Both profile five steps after compiling, then time the following ones without the profiler.
 
-A module of its own: ``runner`` runs a program in this process.
+A module of its own, because no other module of this folder runs a program in another process.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Any, List, Mapping
+from dataclasses import replace
+from typing import List, Mapping
 
-from depyf.answers.nonfinite import Line
-from depyf.answers.profiled import Cost, LineTime, loss_of
+from depyf.answers.profiled import Profiled, eager_times, loss_of
 from depyf.answers.worth import FEWEST_PAIRS, beside, sentences
 from depyf.base.asynchronous import synchronous
+from depyf.report.model.manifest import from_data
 from depyf.running.program import UserProgram
-
-_Measured = Mapping[str, Any]
-"""A result of ``profile`` as it was written, with tuples as lists."""
 
 _EAGER = {"TORCHDYNAMO_DISABLE": "1"}
 
@@ -36,31 +34,25 @@ def worth(program: UserProgram) -> List[str]:
     with tempfile.TemporaryDirectory(prefix="depyf_worth_") as directory:
         compiled = _measured(program, directory, "compiled", {})
         eager = _measured(program, directory, "eager", _EAGER)
-    pairs = min(len(compiled["times"]), len(eager["times"]))
+    pairs = min(len(compiled.times), len(eager.times))
     if pairs < FEWEST_PAIRS:
         raise NothingMeasuredError(
             f"the program has too few steps: {pairs} were timed after those that compile and those that are profiled, "
             f"and {FEWEST_PAIRS} are needed. A step ends with its backward(); for other programs there is "
             "depyf.profile(fn, ...).worth()"
         )
-    parts = compiled["parts"]
     found = beside(
-        compiled["times"][:pairs],
-        eager["times"][:pairs],
-        compile_seconds=compiled["compile_seconds"],
-        overhead=parts["guards"] + parts["calling"],
+        compiled.times[:pairs],
+        eager.times[:pairs],
+        compile_seconds=compiled.compile_seconds,
+        overhead=compiled.parts.guards + compiled.parts.calling,
     )
-    return sentences(found, loss_of(_lines(compiled, eager)))
+    took = eager_times(eager.lines, eager.modules)
+    lines = [replace(each, eager=took.get((each.line.file, each.line.line))) for each in compiled.lines]
+    return sentences(found, loss_of(lines))
 
 
-def _lines(compiled: _Measured, eager: _Measured) -> List[LineTime]:
-    """Return the lines of the compiled run with their times in the eager one."""
-    took = {Line(**each["line"]): Cost(**each["cost"]).seconds for each in eager["lines"]}
-    lines = [(Line(**each["line"]), Cost(**each["cost"])) for each in compiled["lines"]]
-    return [LineTime(line, cost, eager=took.get(line)) for line, cost in lines]
-
-
-def _measured(program: UserProgram, directory: str, name: str, environment: Mapping[str, str]) -> _Measured:
+def _measured(program: UserProgram, directory: str, name: str, environment: Mapping[str, str]) -> Profiled:
     """Run the program, and return what it wrote."""
     path = os.path.join(directory, f"{name}.json")
     command = [sys.executable, "-m", "depyf", "run", "-q", "--no-config", "--no-stepping", "--profile", "--json", path]
@@ -68,7 +60,6 @@ def _measured(program: UserProgram, directory: str, name: str, environment: Mapp
     status = subprocess.run([*command, *program.arguments], env={**os.environ, **environment}, check=False).returncode
     try:
         with open(path, encoding="utf-8") as file:
-            found: _Measured = json.load(file)
+            return from_data(Profiled, json.load(file))
     except synchronous(OSError, ValueError) as error:
         raise NothingMeasuredError(f"the {name} run measured nothing (exit status {status})") from error
-    return found
