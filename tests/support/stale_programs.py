@@ -388,3 +388,6 @@ HEALTHY = (
     hook_around_the_whole,
     random_numbers,
 )
+
+GUARDED_LATER = ("attribute_of_subclass",)
+"""Programs whose entries PyTorch 2.15 checks: they are not stale there."""

@@ -12,7 +12,7 @@ from torch_versions import IS_OLD, needs_stances
 pytestmark = [pytest.mark.torch, needs_stances, pytest.mark.skipif(IS_OLD, reason="older guards check other values")]
 torch = pytest.importorskip("torch")
 
-from stale_programs import DROPPED, HEALTHY, STALE, Case  # noqa: E402
+from stale_programs import DROPPED, GUARDED_LATER, HEALTHY, STALE, Case  # noqa: E402
 
 import depyf  # noqa: E402
 
@@ -45,6 +45,8 @@ def test_what_makes_an_entry_wrong_is_named(program: Callable[[], Case]) -> None
         assert seen.findings == []
         case.change()
         ran = compiled(*case.after)
+        if torch.equal(case.function(*case.after), ran) and program.__name__ in GUARDED_LATER:
+            pytest.skip("this PyTorch checks it")
         assert not torch.equal(case.function(*case.after), ran)
         (found,) = seen.findings
         assert torch.equal(compiled(*case.after), ran)

@@ -13,7 +13,7 @@ from torch_versions import IS_OLD, needs_stances
 pytestmark = [pytest.mark.torch, needs_stances, pytest.mark.skipif(IS_OLD, reason="older guards check other values")]
 torch = pytest.importorskip("torch")
 
-from stale_programs import DROPPED, HEALTHY, STALE, Case, Holder, hook_added_later, linear  # noqa: E402
+from stale_programs import DROPPED, GUARDED_LATER, HEALTHY, STALE, Case, Holder, hook_added_later, linear  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import cache_entries  # noqa: E402
@@ -48,6 +48,8 @@ def test_a_stale_entry_is_told_and_what_changed_is_named(program: Callable[[], C
         compiled(*case.before)
         case.change()
         eager, ran = case.function(*case.after), compiled(*case.after)
+        if torch.equal(eager, ran) and program.__name__ in GUARDED_LATER:
+            pytest.skip("this PyTorch checks it")
         assert not torch.equal(eager, ran)  # it is stale
         state, drawn = str(values_of(case.function)), torch.random.get_rng_state()
         answer = depyf.compare(compiled, *case.after)
