@@ -178,6 +178,8 @@ class OfAKey(torch.nn.Module):
 
 
 def test_calls_of_a_module_after_a_limit_are_counted(tmp_path: Path) -> None:
+    if not frame_evaluation.reports_runs():
+        pytest.skip("PyTorch before 2.13 does not report which entry runs")
     with torch._dynamo.config.patch(recompile_limit=2), depyf.prepare_debug(tmp_path):
         compiled = torch.compile(OfAKey(), backend="eager")
         for key in ("a", "bb", "ccc", "dddd", "a", "ccc"):

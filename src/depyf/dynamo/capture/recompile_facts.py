@@ -66,11 +66,13 @@ def _frame_of_torch() -> Optional[FrameType]:
 
 def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure, ...]]:
     """Return all guards that fail on their own in the entry of each reason; none if they are not known."""
-    entries = private_names.FAILED_ENTRIES.in_frame(frame)
-    if not isinstance(entries, list):
-        return [()] * len(reasons)
     compiled = private_names.RECOMPILED_FRAME.in_frame(frame)
     values, code = dict(getattr(compiled, "f_locals", {})), getattr(compiled, "f_code", None)
+    entries: object = private_names.FAILED_ENTRIES.in_frame(frame)
+    if code is not None and not isinstance(entries, list):  # before 2.13
+        entries = cache_entries.cache_entries(code)
+    if not isinstance(entries, list):
+        return [()] * len(reasons)
     managers = {str(getattr(each, "compile_id", None)): cache_entries.guards_of(each) for each in entries}
     found: List[Tuple[GuardFailure, ...]] = []
     number = 0
