@@ -196,9 +196,11 @@ def loss_of(lines: Sequence[LineTime]) -> str:
 
 
 def _summary(profiled: Profiled) -> str:
+    whole = f"depyf profiled {profiled.function}: {counted(profiled.steps, 'call')}, "
+    if not profiled.seconds:
+        return f"{whole}no kernels and operations ({profiled.device})"
     return (
-        f"depyf profiled {profiled.function}: {counted(profiled.steps, 'call')}, "
-        f"{duration(profiled.seconds) or '0 s'} of kernels and operations a call ({profiled.device}), "
+        f"{whole}{duration(profiled.seconds)} of kernels and operations a call ({profiled.device}), "
         f"{_percent(profiled.attributed)} of it on known lines"
     )
 

@@ -184,3 +184,39 @@ def test_three_sentences() -> None:
     said = Profiled("f", 1, 3e-3, 1.0, Parts(), eager=same).worth()
     assert said.startswith("No difference beyond the noise: a compiled call takes ")
     assert "no number of calls is known to pay back" in said
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.first(x).relu()
+        return self.second(hidden)
+
+
+def test_the_last_operation_of_a_call_has_its_line() -> None:
+    """With gradients, ``relu`` saves a detached result, which the list of operations has, and the profiler has not."""
+    found = depyf.profile(TwoLayers(), torch.ones(4, 8), backend="eager", steps=2, pairs=1)
+    begin = TwoLayers.forward.__code__.co_firstlineno
+    assert {each.line.line for each in found.lines} == {begin + 1, begin + 2}
+    assert not found.outside
+    assert all(each.eager for each in found.lines)
+
+
+def test_a_profiler_of_the_program_keeps_its_events() -> None:
+    with torch.profiler.profile() as own:
+        with pytest.raises(RuntimeError, match="a profiler of PyTorch's is running"):
+            depyf.profile(torch.relu, torch.ones(3), backend="eager")
+        with depyf.profile() as block:
+            torch.ones(3).cos()
+    assert any(each.name == "aten::cos" for each in own.events())
+    assert block.answer.seconds == 0
+    assert any("another profiler" in note for note in block.answer.notes)
+
+
+@pytest.mark.parametrize("options", [{"steps": -1}, {"pairs": 0}])
+def test_numbers_are_positive(options: Any) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        depyf.profile(torch.relu, torch.ones(3), backend="eager", **options)

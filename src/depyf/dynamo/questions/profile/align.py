@@ -54,8 +54,11 @@ def _align(units: Sequence[Unit], listed: Sequence[Listed], found: Dict[int, Lis
             following = units[number + 1 : number + 1 + _AGREE]
             here = _agreement(following, listed, at)
             for later in range(at, min(at + _FARTHEST, len(listed))):
-                if _is_same(listed[later], unit.span) and _agreement(following, listed, later + 1) > here:
-                    matched, at = [listed[later]], later + 1
+                there: List[Listed] = []
+                after = _match(unit.span, listed, later, there)
+                # The last unit of a call has none that follow.
+                if there and (not following or _agreement(following, listed, after) > here):
+                    matched, at = there, after
                     break
         found[id(unit)] = matched
 

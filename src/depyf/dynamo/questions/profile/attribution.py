@@ -173,20 +173,24 @@ class Attribution:
             python=max(0.0, whole - sum(found.values())),
         )
 
-    def lines(self, eager: Optional[Mapping[object, float]] = None) -> Tuple[LineTime, ...]:
-        """Return the lines, the slowest first; ``eager`` has their seconds in eager mode."""
+    def lines(
+        self, eager: Optional[Mapping[object, float]] = None, none: Optional[float] = 0.0
+    ) -> Tuple[LineTime, ...]:
+        """Return the lines, the slowest first; ``eager`` has their seconds in eager mode, ``none`` is for others."""
         made = []
         for line, row in self._lines.items():
-            took = None if eager is None else eager.get((line.file, line.line), 0.0)
+            took = None if eager is None else eager.get((line.file, line.line), none)
             library = Owner(line, None, 1.0).library
             made.append(LineTime(line, row.cost, tuple(row.names), library, took))
         return tuple(sorted(made, key=lambda each: -each.cost.seconds))
 
-    def modules(self, eager: Optional[Mapping[object, float]] = None) -> Tuple[ModuleTime, ...]:
+    def modules(
+        self, eager: Optional[Mapping[object, float]] = None, none: Optional[float] = 0.0
+    ) -> Tuple[ModuleTime, ...]:
         """Return the modules, the slowest first."""
         made = []
         for (name, kind), row in self._modules.items():
-            made.append(ModuleTime(name, kind, row.cost, None if eager is None else eager.get(name, 0.0)))
+            made.append(ModuleTime(name, kind, row.cost, None if eager is None else eager.get(name, none)))
         return tuple(sorted(made, key=lambda each: -each.cost.seconds))
 
     def kernels(self) -> Tuple[KernelTime, ...]:

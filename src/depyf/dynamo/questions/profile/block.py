@@ -27,7 +27,7 @@ from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import COMPILED, STEP, Marks
-from depyf.dynamo.questions.profile.measuring import mark, new_profiler, wait_for_device
+from depyf.dynamo.questions.profile.measuring import is_profiling, mark, new_profiler, wait_for_device
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.spans import Span, spans_of
@@ -84,6 +84,8 @@ class Profile(HookedContext[object]):
         self._numbers_of_steps = 0
         self._began = 0.0
         self._times: List[float] = []
+        self._lost = ""
+        """Why nothing was profiled, if another profiler is the reason."""
 
     def _start(self, entry: object) -> None:
         require_listing()
@@ -168,7 +170,10 @@ class Profile(HookedContext[object]):
         collecting(self._stop_listing, lambda: self._listing.open())
 
     def _begin_profiling(self) -> None:
-        self._state = DONE  # if another profiler runs, starting this one raises
+        self._state = DONE
+        if is_profiling():  # starting a second one would end the program's, and take its events
+            self._lost = "another profiler of PyTorch's was running, and there can be one only: nothing was measured"
+            return
         profiler = new_profiler()
         profiler.start()
         self._profiler, self._state = profiler, PROFILING
@@ -181,6 +186,8 @@ class Profile(HookedContext[object]):
             mark(f"{STEP}{next(self._numbers)}")
         profiler, self._profiler = self._profiler, None
         if profiler is not None:
+            if not is_profiling():
+                self._lost = "a profiler of the program's has ended this one: what ran since then was not measured"
             profiler.stop()
             self._spans = spans_of(profiler.events())
 
@@ -219,7 +226,9 @@ class Profile(HookedContext[object]):
 
     def _why(self, found: Attribution) -> Iterator[str]:
         """Yield what the result lacks, and why."""
-        if self._steps is None:
+        if self._lost:
+            yield self._lost
+        elif self._steps is None:
             yield _IN_ONE_PASS
         elif not self._spans:
             yield (

@@ -7,7 +7,7 @@ import math
 from time import perf_counter
 from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.questions.profile.marks import STEP
 from depyf.dynamo.questions.profile.spans import Span, spans_of
 
@@ -30,6 +30,11 @@ def new_profiler() -> torch.profiler.profile:
     if torch_names.module("torch").cuda.is_available():
         kinds.append(profiler.ProfilerActivity.CUDA)
     return profiler.profile(activities=kinds)
+
+
+def is_profiling() -> bool:
+    """Return whether a profiler of PyTorch's runs in this process: there can be one only."""
+    return bool(private_names.PROFILER_IS_ON.find())
 
 
 def mark(name: str) -> None:

@@ -33,7 +33,7 @@ from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.block import Profile
 from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import Marks
-from depyf.dynamo.questions.profile.measuring import profiled_calls, timed_pairs, undone
+from depyf.dynamo.questions.profile.measuring import is_profiling, profiled_calls, timed_pairs, undone
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.units import divide
@@ -42,6 +42,8 @@ from depyf.torch_trace.events import METRICS
 
 _MOST_WARM_UPS = 8
 _STEPS = 10
+_ALL = 0.99
+"""With this share of the time on known lines, nothing of a line is missing."""
 
 
 @overload
@@ -90,6 +92,11 @@ def profile(
     torch_names.require_torch("profile")
     if fn is None:
         return Profile(steps)
+    if is_profiling():
+        raise RuntimeError("depyf.profile: a profiler of PyTorch's is running, and would lose its events: end it first")
+    for name, number in (("steps", steps), ("pairs", pairs)):
+        if number is not None and number < 1:
+            raise ValueError(f"depyf.profile: {name}={number!r} must be positive")
     frame_evaluation.keep_dynamo_out("depyf")
     require_listing()
     return _ProfileRun(resolve(fn, "profile"), args, kwargs, backend).answer(
@@ -132,6 +139,8 @@ class _ProfileRun:
             times = timed_pairs(compiled.call, eager.call, pairs, nothing_compiled)
             parts = of_compiled.parts()
             took = eager_times(of_eager.lines(), of_eager.modules())
+            # A line without operations in eager mode takes no time, unless there are operations without a line.
+            none = 0.0 if of_eager.attributed > _ALL else None
             seconds = Costs(run).take([each.compile_id for each in run.compilations])
             found = Profiled(
                 function=self._target.name,
@@ -139,8 +148,8 @@ class _ProfileRun:
                 seconds=of_compiled.seconds,
                 attributed=of_compiled.attributed,
                 parts=parts,
-                lines=of_compiled.lines(took),
-                modules=of_compiled.modules(took),
+                lines=of_compiled.lines(took, none),
+                modules=of_compiled.modules(took, none),
                 kernels=of_compiled.kernels(),
                 outside=of_compiled.outside(),
                 compile_seconds=seconds,
