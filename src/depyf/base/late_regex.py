@@ -23,6 +23,8 @@ class _LateRegex:
         self._of = of
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):  # ``copy`` and ``pickle`` ask for methods of an object that has no attributes yet
+            raise AttributeError(name)
         value = getattr(re.compile(*cast(Tuple[str, int], self._of)), name)
         # The next look-up finds the bound method in the object: it costs what it costs on a pattern.
         self.__dict__[name] = value

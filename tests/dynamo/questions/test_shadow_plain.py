@@ -530,3 +530,19 @@ def test_numbers_that_make_no_sense_are_refused(options: Any) -> None:
         depyf.shadow(**options)
     with pytest.raises(TypeError, match="is a number"):
         depyf.shadow(**dict.fromkeys(options, "1"))
+
+
+def test_a_profiler_in_c_goes_on() -> None:
+    import cProfile
+
+    def work() -> None: ...
+
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    profiler = cProfile.Profile()
+    with depyf.shadow(every=1, callback=lambda _: None):
+        compiled(X)
+        profiler.enable()
+        compiled(X)
+        work()
+        profiler.disable()
+    assert any(each.code is work.__code__ for each in profiler.getstats())

@@ -34,6 +34,13 @@ _RUNS_BACKWARD = ("apply", "apply_boxed")
 """The methods that autograd calls to run a backward function; older versions of PyTorch have the first only."""
 
 
+def profiles_in_c() -> bool:
+    """Return whether ``cProfile`` or the like runs on this thread (up to Python 3.11): ``sys.setprofile`` ends it, and
+    can't start it again."""
+    present = sys.getprofile()
+    return present is not None and not callable(present)
+
+
 def watch_autograd_threads() -> Optional[Undo]:
     """Start to run backward functions with the debugger, if there is one; return the function that stops it."""
     node = private_names.BACKWARD_NODE.find_or_report()

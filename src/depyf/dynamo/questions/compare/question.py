@@ -32,6 +32,7 @@ from depyf.dynamo.hooks import (
     torch_names,
     torch_settings,
 )
+from depyf.dynamo.hooks.debuggers import profiles_in_c
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.questions.compare.confirm import Confirmation
@@ -106,6 +107,8 @@ def compare(
         raise RuntimeError(
             "depyf.compare can't compile here: torch._dynamo.config.disable is set. Call it outside of that"
         )
+    if profiles_in_c():
+        raise RuntimeError("depyf.compare can't observe calls while cProfile runs, and would end it: end it first")
     comparison = _CompareRun(
         resolve(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
     )

@@ -22,6 +22,7 @@ from typing import Callable, Dict, Iterator, Optional, Sequence
 
 from depyf.base.without_warnings import without_warnings
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
+from depyf.dynamo.hooks.debuggers import profiles_in_c
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
 from depyf.torch_trace.user_code import is_library
@@ -98,6 +99,8 @@ def what_sees_operations() -> str:
         return "hooks on saved tensors see what autograd keeps"
     if private_names.PROFILER_IS_ON.find():
         return "PyTorch's profiler records each operation"
+    if profiles_in_c():
+        return "cProfile sees each call"
     if torch_names.distributed_rank() is not None:
         return "the program runs in several processes, and a collective would wait for the others"
     return "a CUDA graph is being captured" if is_capturing() else ""
