@@ -4,11 +4,15 @@ skipped, with a reason. Healthy programs give no finding.
 
 from __future__ import annotations
 
+import array
+import collections
+import functools
 import io
 import itertools
 import random
 import sys
 import threading
+import types
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
@@ -546,3 +550,141 @@ def test_a_profiler_in_c_goes_on() -> None:
         work()
         profiler.disable()
     assert any(each.code is work.__code__ for each in profiler.getstats())
+
+
+class Held:
+    """A pool of state kinds that a call changes after a graph break."""
+
+    def __init__(self) -> None:
+        self.plain = types.SimpleNamespace(n=[])
+        self.user = collections.UserDict(n=0)
+        self.array = array.array("i", [0])
+        self.part = functools.partial(append_one, [])
+
+
+def append_one(values: List[int]) -> int:
+    values.append(1)
+    return len(values)
+
+
+@functools.lru_cache(maxsize=None)
+def table(number: int) -> int:
+    return number
+
+
+STATE = Held()
+
+
+def change_namespace() -> int:
+    STATE.plain.n.append(1)
+    return len(STATE.plain.n)
+
+
+def change_user_dict() -> int:
+    STATE.user["n"] += 1
+    return int(STATE.user["n"])
+
+
+def change_array() -> int:
+    STATE.array[0] += 1
+    return STATE.array[0]
+
+
+def change_partial() -> int:
+    return int(STATE.part())
+
+
+def fill_table() -> int:
+    table(1)
+    return table.cache_info().hits
+
+
+@pytest.mark.parametrize(
+    "name", ["change_namespace", "change_user_dict", "change_array", "change_partial", "fill_table"]
+)
+def test_state_in_objects_of_libraries_is_that_of_the_plain_run(name: str) -> None:
+    def program() -> Any:
+        vars(STATE).update(vars(Held()))
+        table.cache_clear()
+        compiled = torch.compile(calling_for(name), backend="eager")
+        return [detached(compiled(X)) for _ in range(3)]
+
+    plain, ours, seen = twice(program)
+    assert ours == plain
+    assert seen.findings == []
+
+
+def calling_for(name: str) -> Any:
+    helper = torch._dynamo.disable(globals_of_this()[name])
+    return lambda x: x + helper()
+
+
+def globals_of_this() -> Dict[str, Any]:
+    return vars(sys.modules[__name__])
+
+
+def test_a_closure_in_an_argument_and_a_copy_that_is_none() -> None:
+    class Config:
+        def __init__(self) -> None:
+            self.t = torch.zeros(1)
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            return self
+
+    def counter() -> Any:
+        n = 0
+
+        def count(x: Any) -> Any:
+            nonlocal n
+            n += 1
+            return x + n
+
+        return count
+
+    def function(x: Any, known: Any) -> Any:
+        torch._dynamo.graph_break()
+        known["config"].t = known["config"].t + 1
+        return known["f"](x) + known["config"].t
+
+    def called(x: Any, known: Any) -> Any:
+        torch._dynamo.graph_break()
+        return known["f"](x)
+
+    def program() -> Any:
+        one = {"f": counter(), "config": Config()}
+        other = {"f": counter()}
+        first, second = (torch.compile(each, backend="eager") for each in (function, called))
+        return [(detached(first(X, one)), detached(second(X, other))) for _ in range(3)]
+
+    plain, ours, seen = twice(program)
+    assert ours == plain
+    assert seen.findings == []
+
+
+LINEAR = nn.Linear(2, 2)
+
+
+def after_a_break(x: Any) -> Any:
+    y = x + 1
+    torch._dynamo.graph_break()
+    return LINEAR(y)
+
+
+def test_a_global_module_after_a_graph_break_is_right() -> None:
+    compiled = torch.compile(after_a_break, backend="eager")
+    with shadowed() as seen:
+        for _ in range(2):
+            compiled(X)
+    assert seen.findings == []
+    assert seen.counts.checked == 1
+
+
+def test_another_type_of_the_result_is_found() -> None:
+    wanted = types.SimpleNamespace(dtype=torch.float64)
+    options = {"guard_filter_fn": lambda guards: [False] * len(guards)}
+    compiled = torch.compile(lambda x: x.to(wanted.dtype), backend="eager", options=options)
+    with shadowed() as seen:
+        compiled(X)
+        wanted.dtype = torch.float32
+        compiled(X)
+    assert seen.findings

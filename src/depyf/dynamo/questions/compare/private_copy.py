@@ -32,6 +32,7 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.entries.call_target import CallTarget
+from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import compiled_callables, private_names
 from depyf.dynamo.hooks.nested_code import closure_of, names_in
 from depyf.dynamo.scripts.tensors import compact
@@ -211,12 +212,12 @@ def _reached(function: object) -> Iterator[Tuple[str, object]]:
     elif isinstance(function, types.MethodType):
         yield "", function.__self__
     elif isinstance(function, types.FunctionType):
-        yield from _variables(function).items()
+        yield from variables_of(function).items()
     else:
         yield "", function
 
 
-def _variables(function: types.FunctionType) -> Dict[str, object]:
+def variables_of(function: types.FunctionType) -> Dict[str, object]:
     """Return variables of the enclosing function, and globals that the code names, that hold tensors or modules."""
     import torch
 
@@ -291,7 +292,7 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
             private_names.CALL_OF_MODULE.require(), module
         )  # its class is compiled: a call would be twice
     if isinstance(function, types.FunctionType):
-        known = _variables(function)
+        known = variables_of(function)
         copies = {name: _deep(value, memo) for name, value in known.items() if _may_change(value)}
         return with_own_code(function, copies, copies)
     copied = copy.deepcopy(function, memo)
@@ -328,9 +329,23 @@ def with_own_code(
         closure = tuple(types.CellType(cells[n]) if n in cells else cell for n, cell in zip(names, closure))
     namespace = dict(function.__globals__)  # Dynamo adds what it compiles
     namespace.update({name: value for name, value in variables.items() if name in namespace})
+    if code is not None:  # what runs after a graph break reads the same variables
+        for name, each in list(namespace.items()):
+            if isinstance(each, types.FunctionType) and each.__code__.co_name.startswith(RESUMED):
+                namespace[name] = _in_namespace(each, namespace)
     own = function.__code__.replace() if code is None else code
     made = types.FunctionType(own, namespace, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__dict__.update(function.__dict__)
     made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    return made
+
+
+def _in_namespace(function: types.FunctionType, namespace: Dict[str, object]) -> types.FunctionType:
+    """Return the function with the same code, and so with its cache entries, and other globals."""
+    made = types.FunctionType(
+        function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__dict__.update(function.__dict__)
     return made

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import random
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from types import CellType, CodeType, FrameType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -62,8 +62,7 @@ class StateSnapshot:
         self._undo: List[Callable[[], object]] = []
         self._todo: Deque[object] = deque()
         self._functions: Set[_Place] = set()
-        self.shares = False
-        """Whether it has values, not only bindings of names, that other code may change meanwhile."""
+        self._most = _MOST_OBJECTS
         self.not_restored: Dict[str, None] = {}
         """The classes of reachable objects whose changes can't be restored."""
         self.complete = self._search(target, arguments)
@@ -71,7 +70,7 @@ class StateSnapshot:
     def cover(self, frame: FrameType) -> None:
         """Add what the function of a frame that starts now reaches by name, if it was not found before."""
         code = frame.f_code
-        place = _place_of(code)
+        place = place_of(code)
         if place in self._functions or is_library(code.co_filename):
             return
         self._functions.add(place)
@@ -99,21 +98,20 @@ class StateSnapshot:
         return not self._todo
 
     def _visit_all(self, own: Set[int]) -> None:
-        while self._todo and len(self._seen) <= _MOST_OBJECTS:
+        while self._todo and len(self._seen) <= self._most:
             value = self._todo.popleft()
             if isinstance(value, FunctionType):
                 self._function(value, own=id(value) in own)
             else:
                 self._value(value)
 
-    def why_not_twice(self, *, alone: bool) -> str:
-        """Return why a call may not be made once more than the program makes it; empty if it may. ``alone``: no other
-        thread runs code of the program."""
+    def why_not_twice(self) -> str:
+        """Return why a call may not be made once more than the program makes it; empty if it may."""
         if not self.complete:
             return "too many objects are reachable from it"
         if self.not_restored:
             return f"it may go on with an iterator ({listed(list(self.not_restored), 3)})"
-        return "" if alone or not self.shares else "it may change objects that other threads of the program see"
+        return ""
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
@@ -134,11 +132,6 @@ class StateSnapshot:
         for undo in list(self._undo):
             safely("restoring what a call has changed")(undo)()
 
-    def _changes(self, undo: Callable[[], object]) -> None:
-        """Add how a value that is shared with the program is restored."""
-        self.shares = True
-        self._undo.append(undo)
-
     def _add(self, value: object) -> None:
         if not isinstance(value, _ATOMS) and id(value) not in self._seen:
             self._seen[id(value)] = value
@@ -147,18 +140,18 @@ class StateSnapshot:
     def _function(self, function: FunctionType, *, own: bool) -> None:
         """Add what a function reaches by name; its ``own`` tensors and enclosed variables are in the private copy."""
         self._seen[id(function)] = function
-        self._functions.add(_place_of(function.__code__))
+        self._functions.add(place_of(function.__code__))
         self._add(getattr(function, "__wrapped__", None))
         if is_library(function.__code__.co_filename):
             return
         self._all((vars(function), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
         self._names(function.__globals__, set(names_in(function.__code__)), own=own)
         for cell in function.__closure__ or ():
+            self._undo.append(_cell(cell))
             with suppressed(ValueError):  # an empty one
                 if own:
                     self._classes(cell.cell_contents)
                 else:
-                    self._undo.append(_cell(cell, cell.cell_contents))
                     self._add(cell.cell_contents)
 
     def _names(self, namespace: Dict[str, object], names: Set[str], *, own: bool) -> None:
@@ -175,9 +168,13 @@ class StateSnapshot:
     def _module(self, module: ModuleType, names: Set[str]) -> None:
         """Add the values that are reached as ``module.name``, if the module is the user's."""
         namespace = namespace_of(module)
-        if _is_user_module(str(namespace.get("__name__", ""))):
+        if is_user_module(str(namespace.get("__name__", ""))):
+            self._seen[id(module)] = module
             for name in names & set(namespace):
-                self._add(namespace[name])
+                held = namespace[name]
+                if isinstance(held, ModuleType) and id(held) not in self._seen:
+                    self._module(held, names)
+                self._add(held)
                 self._undo.append(_binding(namespace, name))
 
     def _classes(self, value: object) -> None:
@@ -207,14 +204,14 @@ class StateSnapshot:
             self._add(value.__func__)
             self._add(value.__self__)
         elif (undo := _state_of(value)) is not None:  # a generator of random numbers, a numpy array
-            self._changes(undo)
+            self._undo.append(undo)
         elif isinstance(value, (list, deque, bytearray)):
-            self._changes(_sequence(value, list(value)))
-            self._all(value)
+            self._undo.append(_sequence(value))
+            self._all(_own_kind(value, list, deque, bytearray).__iter__(value))
             self._object(value)
         elif isinstance(value, (set, dict)):  # their keys can't change
-            self._changes(_keyed(value, set(value) if isinstance(value, set) else dict(value)))
-            self._all(value.values() if isinstance(value, dict) else value)
+            self._undo.append(_keyed(value))
+            self._all(dict.values(value) if isinstance(value, dict) else set.__iter__(value))
             self._object(value)
         elif isinstance(value, tuple):
             self._all(value)
@@ -228,7 +225,7 @@ class StateSnapshot:
             self._add(each)
 
     def _class(self, cls: type) -> None:
-        if not _is_user_module(cls.__module__):
+        if not is_user_module(cls.__module__):
             return
         for name, value in list(vars(cls).items()):
             if name.startswith("__") and not callable(value):
@@ -236,7 +233,7 @@ class StateSnapshot:
             inner = getattr(value, "__func__", getattr(value, "fget", value))
             self._add(inner)
             if not callable(inner):
-                self._changes(_attribute(cls, name, value))
+                self._undo.append(_attribute(cls, name, value))
         self._undo.append(_without_new_attributes(cls, frozenset(vars(cls))))
         for base in cls.__bases__:
             self._add(base)
@@ -244,16 +241,19 @@ class StateSnapshot:
     def _object(self, value: object) -> None:
         """Add an object of a class of the user's, or of a class that torch registers as holding tensors."""
         inside = getattr(value, "__dict__", None)
-        if _is_user_module(type(value).__module__) or isinstance(value, self._kept):
+        if is_user_module(type(value).__module__) or isinstance(value, self._kept):
             if isinstance(inside, dict):
                 self._add(inside)
             self._add(type(value))
-            for slot, descriptor in _slots_of(type(value)):
-                held = getattr(value, slot, _ABSENT)
-                self._changes(_slot(value, descriptor, held))
-                self._add(held)
+            self._slots(value)
         elif isinstance(inside, dict):  # of a library: its own attributes, and not what these hold
-            self._changes(_keyed(inside, dict(inside)))
+            self._undo.append(_keyed(inside))
+
+    def _slots(self, value: object) -> None:
+        for slot, descriptor in slots_of(type(value)):
+            held = getattr(value, slot, _ABSENT)
+            self._undo.append(_slot(value, descriptor, held))
+            self._add(held)
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         import torch
@@ -273,13 +273,13 @@ class StateSnapshot:
             if tensor.is_leaf and tensor.grad is not gradient:
                 tensor.grad = gradient
 
-        self._changes(undo)
+        self._undo.append(undo)
 
 
 _Place = Tuple[str, int, str]
 
 
-def _place_of(code: CodeType) -> _Place:
+def place_of(code: CodeType) -> _Place:
     return code.co_filename, code.co_firstlineno, code.co_name
 
 
@@ -303,7 +303,7 @@ def _state_of(value: object) -> Optional[Callable[[], object]]:
     return None
 
 
-def _slots_of(cls: type) -> Iterator[Tuple[str, MemberDescriptorType]]:
+def slots_of(cls: type) -> Iterator[Tuple[str, MemberDescriptorType]]:
     for each in cls.__mro__:
         for name, member in vars(each).items():
             if isinstance(member, MemberDescriptorType):
@@ -338,7 +338,7 @@ def _functions_of(target: CallTarget) -> Tuple[List[FunctionType], List[Function
     return copied, shared
 
 
-def _is_user_module(module: str) -> bool:
+def is_user_module(module: str) -> bool:
     """Return whether a module of this name is the user's own. The module of a notebook has no file."""
     file = file_of(loaded_namespace(module))
     return module == "__main__" or (file is not None and not is_library(file))
@@ -356,9 +356,17 @@ def _binding(namespace: Dict[str, object], name: str) -> Callable[[], None]:
     return undo
 
 
-def _cell(cell: CellType, value: object) -> Callable[[], None]:
+def _cell(cell: CellType) -> Callable[[], None]:
+    value = _ABSENT
+    with suppressed(ValueError):
+        value = cell.cell_contents
+
     def undo() -> None:
-        cell.cell_contents = value
+        if value is not _ABSENT:
+            cell.cell_contents = value
+        else:
+            with suppressed(ValueError):
+                del cell.cell_contents
 
     return undo
 
@@ -379,24 +387,38 @@ def _without_new_attributes(cls: type, names: FrozenSet[str]) -> Callable[[], No
     return undo
 
 
-def _sequence(value: Any, before: List[object]) -> Callable[[], None]:
+def _own_kind(value: object, *kinds: Any) -> Any:
+    """Return the builtin type whose methods read and write a container: those of a class of the program may do
+    anything."""
+    return next(each for each in kinds if isinstance(value, each))
+
+
+def _sequence(value: Any) -> Callable[[], None]:
+    kind = _own_kind(value, list, deque, bytearray)
+    before = list(kind.__iter__(value))
+
     def undo() -> None:
-        if len(value) != len(before) or any(one is not other for one, other in zip(value, before)):
-            value.clear()
-            value.extend(before)
+        now = list(kind.__iter__(value))
+        if len(now) != len(before) or any(one is not other for one, other in zip(now, before)):
+            kind.clear(value)
+            kind.extend(value, before)
 
     return undo
 
 
-def _keyed(value: Any, before: Any) -> Callable[[], None]:
+def _keyed(value: Any) -> Callable[[], None]:
+    kind = _own_kind(value, set, OrderedDict, dict)
+    items = kind.__iter__ if kind is set else kind.items
+    before = list(items(value))
+
     def undo() -> None:
-        if isinstance(value, set):
-            if {id(each) for each in value} != {id(each) for each in before}:
-                value.clear()
-                value.update(before)
-        # By identity, and in order: ``==`` of values may be anything, such as a tensor.
-        elif [(id(k), id(v)) for k, v in value.items()] != [(id(k), id(v)) for k, v in before.items()]:
-            value.clear()
-            value.update(before)
+        now = list(items(value))
+        if kind is set:
+            same = {id(each) for each in now} == {id(each) for each in before}
+        else:  # By identity, and in order: ``==`` of values may be anything, such as a tensor.
+            same = [(id(k), id(v)) for k, v in now] == [(id(k), id(v)) for k, v in before]
+        if not same:
+            kind.clear(value)
+            kind.update(value, before)
 
     return undo

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import socket
 import sys
 import threading
 from time import monotonic
 from types import FrameType
-from typing import Callable, Dict, Iterator, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from depyf.base.without_warnings import without_warnings
 from depyf.dynamo.hooks import compile_ids, private_names, torch_names
 from depyf.dynamo.hooks.debuggers import profiles_in_c
 from depyf.dynamo.observe.random_state import is_capturing
-from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
+from depyf.dynamo.questions.shadow.reachable import ReachableState
 from depyf.torch_trace.user_code import is_library
 
 OnFrame = Callable[[FrameType], None]
@@ -33,6 +34,7 @@ _HARMLESS_OF_FILES = frozenset(("fileno", "isatty", "readable", "writable", "see
 
 _EFFECTS: Dict[str, frozenset[str]] = {
     "builtins": frozenset(("print", "input", "breakpoint")),
+    "gc": frozenset(("collect", "enable", "disable")),
     "_io": frozenset(("open", "open_code")),
     "io": frozenset(("open", "open_code")),
     "sys": frozenset(("exit", "settrace", "setrecursionlimit", "addaudithook")),
@@ -106,18 +108,33 @@ def what_sees_operations() -> str:
     return "a CUDA graph is being captured" if is_capturing() else ""
 
 
-def others_run_the_program() -> bool:
-    """Return whether another thread runs code of the program, or will do so at a time of its own (a timer)."""
-    if any(isinstance(each, threading.Timer) for each in threading.enumerate()):
-        return True
-    own = threading.get_ident()
+_HARMLESS_THREADS = (
+    "/torch/_inductor/",
+    "/torch/utils/data/_utils/pin_memory.py",
+    "/multiprocessing/queues.py",
+    "/tqdm/_monitor.py",
+    "/execnet/",
+    "/ipykernel/",
+    "/IPython/core/history.py",
+    "/tensorboard/summary/",
+)
+"""Parts of the names of files: a thread in one of these touches no object that a call reaches."""
+
+
+def others_that_run() -> List[str]:
+    """Return the names of the other threads that may run code of the program now or soon. A pool's worker that waits
+    for work has frames of libraries only, so all threads count that are not known to be harmless."""
+    names = {each.ident: each.name for each in threading.enumerate()}
+    found = []
     for thread, innermost in sys._current_frames().items():
-        frame: Optional[FrameType] = None if thread == own else innermost
-        while frame is not None:
-            if not is_library(frame.f_code.co_filename):
-                return True
+        frame: Optional[FrameType] = innermost
+        while frame is not None and not any(
+            part in frame.f_code.co_filename.replace(os.sep, "/") for part in _HARMLESS_THREADS
+        ):
             frame = frame.f_back
-    return False
+        if frame is None and thread != threading.get_ident():
+            found.append(names.get(thread, str(thread)))
+    return found
 
 
 class StoppedError(BaseException):
@@ -128,9 +145,8 @@ class StoppedError(BaseException):
 class Protection:
     """What protects the program from the runs of one sampled call."""
 
-    def __init__(self, shared: StateSnapshot, seconds: float, *, alone: bool) -> None:
+    def __init__(self, shared: ReachableState, seconds: float) -> None:
         self._shared = shared
-        self._alone = alone
         self._seconds = seconds
         self._is_library: Dict[str, bool] = {}
         self.stopped = ""
@@ -178,7 +194,7 @@ class Protection:
             known = self._is_library.setdefault(file, is_library(file))
         if not known:
             self._shared.cover(frame)
-            reason = self._shared.why_not_twice(alone=self._alone)
+            reason = self._shared.why_not_twice()
             if reason:
                 self._stop(reason)
 

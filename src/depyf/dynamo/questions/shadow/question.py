@@ -13,6 +13,7 @@ from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 from depyf.answers.shadowed import ShadowCounts, ShadowFinding, summary
 from depyf.answers.why import WhyEntry
 from depyf.base.locks import Lock
+from depyf.base.without_collector import without_collector
 from depyf.dynamo.entries.call_target import CallTarget, target_entered
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import frame_evaluation, torch_names
@@ -119,7 +120,8 @@ class Shadow(HookedContext[object]):
             self._not_checked(call, "another call was being checked")
             return
         try:
-            self._checked += self._is_checked(call)
+            with without_collector():  # a finalizer of the program's would run inside of the check
+                self._checked += self._is_checked(call)
         except (NotCheckedError, StoppedError) as error:
             self._not_checked(call, str(error))
         finally:

@@ -14,20 +14,26 @@ from typing import TYPE_CHECKING, Dict, Iterator, List, Mapping, Optional, Seque
 
 from depyf.answers.compared import Measured
 from depyf.base.asynchronous import is_of_called, synchronous
-from depyf.base.messages import describe
+from depyf.base.messages import describe, listed
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
-from depyf.dynamo.hooks.nested_code import closure_of
 from depyf.dynamo.questions.compare.hit_entry import EntryValues, HitEntry, noting_resumed, run_hit
 from depyf.dynamo.questions.compare.judging import Judge, measured_by_name
 from depyf.dynamo.questions.compare.observed_reads import ReadObserver
 from depyf.dynamo.questions.compare.observed_run import NoGradientsError, random_numbers_kept, run
-from depyf.dynamo.questions.compare.private_copy import Change, PrivateCopy, private_copy, tensors_in, unchanged
+from depyf.dynamo.questions.compare.private_copy import (
+    Change,
+    PrivateCopy,
+    private_copy,
+    tensors_in,
+    unchanged,
+    variables_of,
+)
 from depyf.dynamo.questions.compare.stage_runs import nothing_compiled
-from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot
 from depyf.dynamo.questions.compare.wide import in_float64
-from depyf.dynamo.questions.shadow.protected import Protection, StoppedError, others_run_the_program
+from depyf.dynamo.questions.shadow.protected import Protection, StoppedError, others_that_run
+from depyf.dynamo.questions.shadow.reachable import ReachableState
 from depyf.dynamo.questions.shadow.sampling import COMPILED_ONLY, PLAIN_PYTHON, Sampler
 
 if TYPE_CHECKING:
@@ -68,19 +74,21 @@ class ShadowRuns:
         self._ends: Optional[float] = None
         # Compiled autograd would compile a backward of ours.
         self._backward = torch.is_grad_enabled() and not private_names.COMPILED_AUTOGRAD.find()
-        self._alone = not others_run_the_program()
+        others = others_that_run()
+        if others:
+            raise NotCheckedError(f"other threads of the program may use what it changes: {listed(others, 3)}")
         self._size = self._checked_size(limits)
         self._limits = limits
-        self._shared = StateSnapshot(hit.target, (*call.args, *call.kwargs.values()))
-        reason = self._shared.why_not_twice(alone=self._alone)
+        self._shared = ReachableState(hit.target, (*call.args, *call.kwargs.values()), limits.memory - self._size)
+        reason = self._shared.why_not_twice()
         if reason:
             raise NotCheckedError(reason)
-        self._protection = Protection(self._shared, limits.seconds, alone=self._alone)
+        self._protection = Protection(self._shared, limits.seconds)
 
     def _checked_size(self, limits: Limits) -> int:
         """Return the bytes of all tensors that are copied. Raises ``NotCheckedError`` where that is too much."""
         inner = self.hit.target.inner
-        variables = dict(closure_of(inner)) if isinstance(inner, FunctionType) else {}
+        variables = variables_of(inner) if isinstance(inner, FunctionType) else {}
         roots = (inner, getattr(inner, "__self__", None), variables, self.args, self.kwargs)
         found: Dict[int, torch.Tensor] = {}
         for root in roots:
@@ -147,8 +155,7 @@ class ShadowRuns:
                 stack.enter_context(random_numbers_kept(seed))
                 stack.enter_context(self._shared.restored())
                 stack.enter_context(self._sampler.answering(PLAIN_PYTHON))
-                if self._alone:  # for code that is compiled with fullgraph=True; other threads have the same stance
-                    stack.enter_context(nothing_compiled())
+                stack.enter_context(nothing_compiled())  # for code that is compiled with fullgraph=True
                 stack.enter_context(self._protection.installed(listeners, limited=True))
                 stack.enter_context(change(call))  # one that observes has a profile function of its own
                 return run(call, function, backward=self._backward).values
@@ -215,8 +222,7 @@ class ShadowRuns:
         """Return the values of a run in float64, empty if it can't be made."""
         import torch
 
-        # Other threads would have float64 as their default type, too.
-        if not self._alone or self._size * 3 > self._limits.memory:
+        if self._size * 3 > self._limits.memory:
             return {}
         kinds = [v.dtype for v in eager.values() if isinstance(v, torch.Tensor) and v.dtype.is_floating_point]
         try:
@@ -229,8 +235,8 @@ class ShadowRuns:
         """Raise ``NotCheckedError`` where a value that is wrong is another one in each run, or drawn at random."""
         names = [each.name for each in wrong]
         for before, again, what in (
-            (entry, self.of_entry().values, "its entry"),
             (eager, self.of_eager(), "eager mode"),
+            (entry, self.of_entry().values, "its entry"),
         ):
             if self._differ(before, again, names):
                 raise NotCheckedError(f"{what} gives something else in each run", lasting=True)
@@ -275,10 +281,14 @@ def _is_wide(values: Values) -> bool:
 def _bitwise_equal(one: Values, other: Values) -> bool:
     import torch
 
-    return one.keys() == other.keys() and all(
-        torch.equal(each, other[key]) if isinstance(each, torch.Tensor) else each == other[key]  # type: ignore[arg-type]
-        for key, each in one.items()
-    )
+    def same(ours: object, theirs: object) -> bool:
+        if type(ours) is not type(theirs):
+            return False
+        if isinstance(ours, torch.Tensor) and isinstance(theirs, torch.Tensor):
+            return ours.dtype == theirs.dtype and ours.shape == theirs.shape and torch.equal(ours, theirs)
+        return bool(ours == theirs)
+
+    return one.keys() == other.keys() and all(same(each, other[key]) for key, each in one.items())
 
 
 def _mebibytes(size: int) -> str:
