@@ -10,6 +10,7 @@ import functools
 import io
 import itertools
 import random
+import signal
 import sys
 import threading
 import types
@@ -688,3 +689,36 @@ def test_another_type_of_the_result_is_found() -> None:
         wanted.dtype = torch.float32
         compiled(X)
     assert seen.findings
+
+
+ARRIVED = {"signals": 0}
+
+
+@torch._dynamo.disable  # type: ignore[untyped-decorator]
+def with_a_signal() -> int:
+    for _ in range(100_000):
+        len("")
+    return ARRIVED["signals"] * 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="it has no timers")
+def test_what_a_signal_handler_writes_in_a_check_is_kept() -> None:
+    calls: List[int] = []
+
+    def handler(*_: Any) -> None:
+        ARRIVED["signals"] += 1
+        calls.append(1)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    ARRIVED["signals"] = 0
+    try:
+        compiled = torch.compile(lambda x: x + with_a_signal(), backend="eager")
+        compiled(X)
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        with shadowed():
+            for _ in range(3):
+                compiled(X)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ARRIVED["signals"] == len(calls) > 0

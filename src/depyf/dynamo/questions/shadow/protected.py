@@ -14,11 +14,12 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import socket
 import sys
 import threading
 from time import monotonic
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from depyf.base.without_warnings import without_warnings
@@ -135,6 +136,25 @@ def others_that_run() -> List[str]:
         if frame is None and thread != threading.get_ident():
             found.append(names.get(thread, str(thread)))
     return found
+
+
+@contextlib.contextmanager
+def handlers_called_later() -> Iterator[None]:
+    """Call the program's signal handlers after the block: what a handler writes inside would be taken back."""
+    arrived: List[int] = []
+    handlers: Dict[int, Callable[..., object]] = {}
+    if threading.current_thread() is threading.main_thread():
+        known = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        handlers = {number: each for number, each in known.items() if isinstance(each, (FunctionType, MethodType))}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda each, _: arrived.append(each))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for each in arrived:
+            handlers[each](each, sys._getframe())
 
 
 class StoppedError(BaseException):

@@ -26,7 +26,7 @@ from depyf.dynamo.questions.compare.hit_entry import HitEntry
 from depyf.dynamo.questions.compare.observed_reads import ReadObserver
 from depyf.dynamo.questions.shadow.causes import CauseSearch, FailingGuard, failing_guard
 from depyf.dynamo.questions.shadow.earlier import EarlierValues
-from depyf.dynamo.questions.shadow.protected import StoppedError, what_sees_operations
+from depyf.dynamo.questions.shadow.protected import StoppedError, handlers_called_later, what_sees_operations
 from depyf.dynamo.questions.shadow.runs import Limits, NotCheckedError, ShadowRuns
 from depyf.dynamo.questions.shadow.sampling import Sampler
 from depyf.dynamo.questions.why import Lookup
@@ -120,7 +120,8 @@ class Shadow(HookedContext[object]):
             self._not_checked(call, "another call was being checked")
             return
         try:
-            with without_collector():  # a finalizer of the program's would run inside of the check
+            # Neither handlers nor finalizers of the program run inside of a check.
+            with handlers_called_later(), without_collector():
                 self._checked += self._is_checked(call)
         except (NotCheckedError, StoppedError) as error:
             self._not_checked(call, str(error))
