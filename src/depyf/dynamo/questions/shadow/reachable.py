@@ -274,7 +274,7 @@ class ReachableState(StateSnapshot):
         """Add a tensor or an array, whose values are copied: not more than the memory limit allows."""
         torch = torch_names.module("torch")
         if isinstance(value, torch.Tensor):
-            if type(value).__module__.startswith("torch._subclasses"):
+            if type(value).__name__ == "FakeTensor":
                 return  # it stands for a tensor while code is compiled
             if type(value) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or value.layout != torch.strided:
                 self._refuse(f"it can reach a {type(value).__name__} of another kind, which can't be restored")
@@ -332,7 +332,8 @@ def _is_known(value: object) -> bool:
         return True
     # The graph of compiled code is data of the compiler's; a module that runs it is no data.
     is_module = isinstance(value, torch_names.module("torch").nn.Module)
-    return cls.__module__.startswith(("numpy", "torch._ops", "torch.fx.")) and not is_module
+    is_operator = cls.__module__.startswith("torch.") and cls.__name__.startswith("OpOverload")
+    return is_operator or (cls.__module__.startswith(("numpy", "torch.fx.")) and not is_module)
 
 
 def _is_of_python(cls: type) -> bool:
