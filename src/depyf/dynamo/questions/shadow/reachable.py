@@ -24,6 +24,7 @@ from enum import Enum
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Deque, Dict, Iterator, List, Sequence, Set, Tuple
 
+from depyf.base.asynchronous import synchronous
 from depyf.base.messages import listed
 from depyf.decompiler.syntax import nested_codes
 from depyf.dynamo.entries.call_target import CallTarget
@@ -206,7 +207,7 @@ class ReachableState(StateSnapshot):
         for cell in function.__closure__ or ():
             try:
                 held = cell.cell_contents
-            except ValueError:
+            except synchronous(ValueError):  # it is empty
                 continue
             if "weakref" in type(held).__module__ or type(held).__name__ == "ReferenceType":
                 self._refuse(f"{function.__qualname__} holds a weak reference")
