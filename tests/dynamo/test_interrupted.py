@@ -284,6 +284,9 @@ with context, depyf.trace() as record:
             except kind:
                 interrupted += 1
                 raise
+            except AssertionError as error:  # PyTorch's own look-up was interrupted, lost that, and returned None
+                if "lookup_inner returned None" not in str(error):
+                    raise
     with contextlib.suppress(kind):
         f(x)
     assert f(x).tolist() == (x.sin() + 1).tolist()

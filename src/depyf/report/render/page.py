@@ -88,7 +88,7 @@ def page_parts(
     program = " ".join(runs[0][0].command)[:80] if runs else ""
     parts = {
         "title": html.escape(printable(f"{program or 'A run of torch.compile'} · depyf" if runs else "depyf")),
-        "style": _style(),
+        "style": "\n".join(_lines("style", _STYLES)),
         "script": script,
         "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
@@ -102,15 +102,6 @@ def page_parts(
             yield parts[text] if number % 2 else text
 
 
-# Both are the same in each page of a process. Indentation and lines of comments are an eighth of the page of a small
-# program. No text in these files goes over several lines (tests/report/render/test_page.py).
-
-
-@functools.lru_cache(maxsize=1)
-def _style() -> str:
-    return "\n".join(_lines("style", _STYLES))
-
-
 @functools.lru_cache(maxsize=1)
 def _script() -> str:
     """Return the one script of the page. The content security policy has its hash, so no other script can run."""
@@ -119,6 +110,8 @@ def _script() -> str:
 
 
 def _lines(folder: str, names: Sequence[str]) -> Iterator[str]:
+    # Indentation and lines of comments are an eighth of the page of a small program. No text in these files goes over
+    # several lines (tests/report/render/test_page.py).
     for name in names:
         yield from filter(None, map(str.strip, _file(folder, name).splitlines()))
 

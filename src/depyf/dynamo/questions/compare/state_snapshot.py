@@ -232,8 +232,7 @@ class StateSnapshot:
                 continue
             inner = getattr(value, "__func__", getattr(value, "fget", value))
             self._add(inner)
-            if not callable(inner):
-                self._undo.append(_attribute(cls, name, value))
+            self._undo.append(_attribute(cls, name, value))
         self._undo.append(_without_new_attributes(cls, frozenset(vars(cls))))
         for base in cls.__bases__:
             self._add(base)

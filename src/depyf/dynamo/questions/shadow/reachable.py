@@ -29,7 +29,7 @@ from depyf.base.messages import listed
 from depyf.decompiler.syntax import nested_codes
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.hints import RESUMED
-from depyf.dynamo.hooks import torch_names
+from depyf.dynamo.hooks import compiled_callables, torch_names
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot, is_user_module, place_of, slots_of
 from depyf.torch_trace.user_code import is_library
@@ -62,8 +62,6 @@ _HARMLESS: Tuple[type, ...] = (
 _HARMLESS_NAMES = frozenset(("_abc._abc_data", "_abc_data", "collections._tuplegetter", "_collections._tuplegetter"))
 _HARMLESS_NAMES |= {"typing.TypeVar", "typing.ParamSpec", "types.GenericAlias", "types.UnionType", "decimal.Decimal"}
 _OF_TORCH = ("dtype", "device", "layout", "memory_format", "finfo", "iinfo")
-
-_OF_MODULES = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
 
 _COPIES = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__")
 """Methods by which a class decides how it is copied."""
@@ -175,7 +173,7 @@ class ReachableState(StateSnapshot):
         for _, member in slots_of(type(value)):
             try:
                 yield member.__get__(value)
-            except AttributeError:
+            except synchronous(AttributeError):
                 continue
 
     def _is_plain(self, value: object) -> bool:
@@ -203,11 +201,11 @@ class ReachableState(StateSnapshot):
         super()._function(function, own=own)
         if not is_library(function.__code__.co_filename):
             return
-        self._add(vars(function).get("_torchdynamo_orig_callable"))
+        self._add(compiled_callables.unwrapped(function))
         for cell in function.__closure__ or ():
             try:
                 held = cell.cell_contents
-            except synchronous(ValueError):  # it is empty
+            except synchronous(ValueError):
                 continue
             if "weakref" in type(held).__module__ or type(held).__name__ == "ReferenceType":
                 self._refuse(f"{function.__qualname__} holds a weak reference")
@@ -295,7 +293,7 @@ def _dict_of(value: object) -> Dict[str, object]:
     """Return the attributes of an object, without its own ways to look them up."""
     try:
         found: object = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    except synchronous(AttributeError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -311,7 +309,10 @@ def _stores(code: types.CodeType) -> Iterator[Tuple[types.CodeType, dis.Instruct
 def _attributes_of(value: object) -> Dict[str, object]:
     """Return the attributes that hold what a run may change: of the code of a graph, what it has as a module."""
     found = _dict_of(value)
-    return {name: each for name, each in found.items() if name in _OF_MODULES} if _is_graph(value) else found
+    if not _is_graph(value):
+        return found
+    own = vars(torch_names.module("torch").nn.Module())
+    return {name: each for name, each in found.items() if name in own}
 
 
 def _is_graph(value: object) -> bool:
