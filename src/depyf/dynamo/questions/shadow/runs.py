@@ -200,7 +200,8 @@ class ShadowRuns:
             return ()
         if self.overlaps:
             raise NotCheckedError(_SHARED_MEMORY)
-        if not reference and not all(map(_is_clear, wrong)):
+        is_clear = all(each.compiled is None or each.compiled.rms > _CLEARLY for each in wrong)
+        if not reference and not is_clear:
             raise NotCheckedError("it can't be run in float64, which would tell rounding from an error")
         self._check_that_it_repeats(entry, eager, wrong)
         return wrong
@@ -264,10 +265,6 @@ def _why_not_copied(tensor: torch.Tensor) -> str:
     if tensor.layout != torch.strided or tensor.is_quantized or tensor.device.type not in ("cpu", "cuda"):
         return f"it is given a tensor with the layout {tensor.layout} on {tensor.device.type}"
     return ""
-
-
-def _is_clear(measured: Measured) -> bool:
-    return measured.compiled is None or measured.compiled.rms > _CLEARLY
 
 
 def _is_wide(values: Values) -> bool:
