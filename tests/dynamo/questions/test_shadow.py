@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 import io
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import pytest
 from torch_versions import IS_OLD, needs_stances
 
-pytestmark = [pytest.mark.torch, needs_stances, pytest.mark.skipif(IS_OLD, reason="older guards check other values")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.usefixtures("fresh_dynamo"),
+    needs_stances,
+    pytest.mark.skipif(IS_OLD, reason="older guards check other values"),
+]
 torch = pytest.importorskip("torch")
 
 from stale_programs import DROPPED, GUARDED_LATER, HEALTHY, STALE, Case  # noqa: E402
@@ -18,13 +23,6 @@ import depyf  # noqa: E402
 
 nn = torch.nn
 X = torch.ones(2)
-
-
-@pytest.fixture(autouse=True)
-def fresh_torch() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def shadowed(**options: Any) -> Any:

@@ -15,12 +15,17 @@ import sys
 import threading
 import types
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 from torch_versions import IS_OLD, needs_stances
 
-pytestmark = [pytest.mark.torch, needs_stances, pytest.mark.skipif(IS_OLD, reason="older ones compile other graphs")]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.usefixtures("fresh_dynamo"),
+    needs_stances,
+    pytest.mark.skipif(IS_OLD, reason="older ones compile other graphs"),
+]
 torch = pytest.importorskip("torch")
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
@@ -34,13 +39,6 @@ from depyf.dynamo.questions.shadow import runs  # noqa: E402
 
 nn = torch.nn
 X = torch.ones(2)
-
-
-@pytest.fixture(autouse=True)
-def fresh_torch() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def shadowed(every: int = 1, **options: Any) -> Any:
@@ -722,3 +720,19 @@ def test_what_a_signal_handler_writes_in_a_check_is_kept() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert ARRIVED["signals"] == len(calls) > 0
+
+
+def test_no_exception_of_the_entry_on_copies_reaches_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    class End(BaseException):
+        """As ``SystemExit``: no ``Exception``."""
+
+    def ends(*_: object, **__: object) -> Any:
+        raise End
+
+    compiled = torch.compile(lambda x: x + 1, backend="eager")
+    compiled(X)
+    monkeypatch.setattr(runs, "run_hit", ends)
+    with shadowed() as seen:
+        assert torch.equal(compiled(X), X + 1)
+    assert seen.counts.checked == 0
+    assert any("its entry on copies: End" in reason for reason in seen.not_checked)

@@ -168,6 +168,27 @@ class HookedContext(_Forkable, Generic[T]):
 _contexts: weakref.WeakSet[_Forkable] = weakref.WeakSet()
 
 
+class CallbackContext(HookedContext[object]):
+    """One that a training framework can be given as a callback: it is open while a training runs, and takes whatever
+    arguments the framework passes."""
+
+    def on_train_begin(self, *_: object, **__: object) -> None:
+        """Start: training frameworks call this. An earlier training that failed has not called the end."""
+        if not self._open:
+            self.__enter__()
+
+    def on_train_end(self, *_: object, **__: object) -> None:
+        """Stop: training frameworks call this last."""
+        self.__exit__(None, None, None)
+
+    on_fit_start, on_fit_end = on_train_begin, on_train_end
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("on_"):  # the other things that happen in a training
+            return lambda *_, **__: None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 def _after_fork_in_child() -> None:
     for context in list(_contexts):
         context._after_fork_in_child()

@@ -14,7 +14,7 @@ from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.hooks import torch_names
-from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
+from depyf.dynamo.hooks.hooked_context import CallbackContext, install, uninstall
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.hooks.structured_trace_listener import listen
@@ -33,7 +33,7 @@ that reports such skips so."""
 Callback = Callable[[WatchEvent], object]
 
 
-class Watch(HookedContext[object]):
+class Watch(CallbackContext):
     """The context manager that ``watch`` returns. ``happened`` lists what it has reported, in order. It can also be
     given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``) to
     ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass."""
@@ -85,22 +85,6 @@ class Watch(HookedContext[object]):
         return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
 
     __repr__ = __str__
-
-    def on_train_begin(self, *_: object, **__: object) -> None:
-        """Start to watch: training frameworks call this. An earlier training that failed has not called the end."""
-        if not self._open:
-            self.__enter__()
-
-    def on_train_end(self, *_: object, **__: object) -> None:
-        """Stop watching: training frameworks call this last."""
-        self.__exit__(None, None, None)
-
-    on_fit_start, on_fit_end = on_train_begin, on_train_end
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("on_"):  # the other things that happen in a training
-            return lambda *_, **__: None
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def graphs(self) -> int:

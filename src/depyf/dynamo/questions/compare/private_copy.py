@@ -278,9 +278,8 @@ def _function(function: Any, memo: Dict[int, object]) -> Callable[..., object]:
         module = copy.deepcopy(function, memo)
         for each in module.modules():
             for name, value in list(vars(each).items()) if compiled_callables.entry_of(each) is None else ():
-                if (
-                    callable(value) and compiled_callables.unwrapped(value) is not None
-                ):  # compiled for the module that this is a copy of
+                # Compiled for the module that this is a copy of.
+                if callable(value) and compiled_callables.unwrapped(value) is not None:
                     vars(each)[name] = copy.deepcopy(compiled_callables.unwrapped(value), memo)
         # A ``forward`` with a code object of its own has no cache entries of the original.
         forward = _plain_function(vars(module).get("forward") or type(module).forward)

@@ -19,7 +19,7 @@ from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import frame_evaluation, torch_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
 from depyf.dynamo.hooks.dropped_guards import UnfilteredGuards
-from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
+from depyf.dynamo.hooks.hooked_context import CallbackContext, install, uninstall
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.safely import safely, say, users
 from depyf.dynamo.questions.compare.hit_entry import HitEntry
@@ -38,7 +38,7 @@ _MEMORY = 2 * 2**30
 _NO_ENTRY = "no compiled code fits: it is compiled now, or runs as plain Python"
 
 
-class Shadow(HookedContext[object]):
+class Shadow(CallbackContext):
     """The context manager that ``shadow`` returns. ``findings`` lists what it has found, in order, ``not_checked`` why
     sampled calls were not checked, with their numbers. It can be given to a training framework as a callback, as
     ``watch`` can."""
@@ -94,22 +94,6 @@ class Shadow(HookedContext[object]):
         return "\n".join([*map(str, self.findings), *summary(self.findings, self.counts)])
 
     __repr__ = __str__
-
-    def on_train_begin(self, *_: object, **__: object) -> None:
-        """Start: training frameworks call this. An earlier training that failed has not called the end."""
-        if not self._open:
-            self.__enter__()
-
-    def on_train_end(self, *_: object, **__: object) -> None:
-        """Stop: training frameworks call this last."""
-        self.__exit__(None, None, None)
-
-    on_fit_start, on_fit_end = on_train_begin, on_train_end
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("on_"):  # the other things that happen in a training
-            return lambda *_, **__: None
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @safely("checking a call of a compiled function")
     def _check(self, call: EnteredCall) -> None:

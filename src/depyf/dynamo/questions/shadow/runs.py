@@ -118,15 +118,16 @@ class ShadowRuns:
             skipped += names
 
         call = self.args, self.kwargs
-        found = run_hit(
-            self.hit,
-            *call,
-            self._shared,
-            backward=self._backward,
-            seed=None,
-            change=change,
-            only_compiled=only_compiled,
-        )
+        with _contained("its entry on copies"):
+            found = run_hit(
+                self.hit,
+                *call,
+                self._shared,
+                backward=self._backward,
+                seed=None,
+                change=change,
+                only_compiled=only_compiled,
+            )
         if found.error:
             raise NotCheckedError(f"its entry on copies: {found.error}")
         if found.not_run:
@@ -148,10 +149,10 @@ class ShadowRuns:
             raise NotCheckedError("the search for the cause takes too long")
         listeners = [] if observer is None else [observer.enter]
         try:
-            call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
-            self._observed = call if observer is not None else self._observed
-            function = call.compiled(lambda each: each)
-            with contextlib.ExitStack() as stack:
+            with _contained("eager mode on copies"), contextlib.ExitStack() as stack:
+                call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
+                self._observed = call if observer is not None else self._observed
+                function = call.compiled(lambda each: each)
                 stack.enter_context(random_numbers_kept(seed))
                 stack.enter_context(self._shared.restored())
                 stack.enter_context(self._sampler.answering(PLAIN_PYTHON))
@@ -161,12 +162,6 @@ class ShadowRuns:
                 return run(call, function, backward=self._backward).values
         except NoGradientsError:
             self._backward = False
-        except StoppedError:
-            raise
-        except BaseException as error:
-            if not is_of_called(error):  # a signal handler has raised it, say
-                raise
-            raise NotCheckedError(f"eager mode on copies: {describe(error)[:200]}") from error
         return self.of_eager(wide=wide, seed=seed, change=change, observer=observer)
 
     def original_of(self, value: object) -> object:
@@ -249,6 +244,21 @@ class ShadowRuns:
 
 
 _SHARED_MEMORY = "tensors that it is given share memory, and copies do not"
+
+
+@contextlib.contextmanager
+def _contained(what: str) -> Iterator[None]:
+    """Let no exception of the code that runs reach the program: raise ``NotCheckedError`` instead."""
+    try:
+        yield
+    except (NotCheckedError, NoGradientsError, StoppedError):
+        raise
+    except BaseException as error:
+        if not is_of_called(error):  # a signal handler has raised it, say
+            raise
+        raise NotCheckedError(f"{what}: {describe(error)[:200]}") from error
+
+
 _OTHER_SEED = 4711
 _RANDOM = (
     "its results depend on random numbers, which compiled code draws in its own way (if "
