@@ -80,7 +80,7 @@ def summary(findings: Sequence[ShadowFinding], counts: ShadowCounts) -> Iterator
     """Yield lines for the end: how far it looked, what was found, and what was not checked."""
     calls = counted(counts.calls, "call")
     if not counts.sampled:
-        yield f"depyf shadow: none of {calls} of compiled functions was sampled: nothing is known of them"
+        yield f"depyf shadow: none of {calls} of compiled functions was sampled, and so none was checked"
         return
     numbers: List[str] = [
         counted(sum(each.kind == kind for each in findings), f"{kind} finding") for kind in get_args(ShadowKind)

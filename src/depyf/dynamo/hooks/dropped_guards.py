@@ -1,7 +1,7 @@
 """The guards of a compilation before ``guard_filter_fn`` has dropped some of them.
 
 Dynamo builds all guards, asks the filter, and builds those that are left. Both are built by one function of the object
-that makes the guards of a compilation, so the guards that it built first are all of them.
+that makes the guards of a compilation, so what that function builds first has all guards.
 """
 
 from __future__ import annotations
