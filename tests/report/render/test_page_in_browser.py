@@ -123,7 +123,7 @@ def test_a_link_to_a_line_shows_what_became_of_it(chromium: Any, pages: Dict[str
         assert "Data-dependent branching" in details
         assert "What to do: Use torch.where, or torch.cond." in details
         stage = lit(page, "stage-code")
-        assert [text_of(page, "stage-code", line).split(":")[0].strip() for line in stage] == ["v_sum_1", "v_lt"]
+        assert [text_of(page, "stage-code", line).split("=")[0].strip() for line in stage] == ["v_sum_1", "v_lt"]
         assert any("cpp_fused_sum_1_lt_1" in text_of(page, "kernel-code", line) for line in lit(page, "kernel-code"))
 
 
@@ -153,7 +153,7 @@ def test_a_line_of_a_kernel_leads_back_to_the_source(chromium: Any, pages: Dict[
 def test_a_line_of_a_graph_leads_to_source_and_kernel(chromium: Any, pages: Dict[str, Path]) -> None:
     address = "#source/f0?stage=__compiled_fn_1.Forward_graph.0.py"
     with opened(chromium, pages["sample"], address) as page:
-        page.click("#stage-code .line:has-text('relu:') .text")
+        page.click("#stage-code .line:has-text('relu =') .text")
         assert lit(page, "source-code") == [12]
         assert lit(page, "source-code", "near") == [17]
         kernels = "".join(text_of(page, "kernel-code", line) for line in lit(page, "kernel-code"))

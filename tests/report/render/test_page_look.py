@@ -255,7 +255,7 @@ def test_a_line_and_its_parts_have_one_colour(chromium: Any, pages: Dict[str, Pa
         assert relu
         assert other
         assert relu != other
-        assert page.locator("#stage-code .line:has-text('relu:')").first.evaluate(COLOUR) == relu
+        assert page.locator("#stage-code .line:has-text('relu =')").first.evaluate(COLOUR) == relu
         fused = page.locator("#kernel-code .banded")
         assert "linear-gradient" in fused.first.evaluate("e => getComputedStyle(e).backgroundImage")
         page.click("#source-code-L12 .text")

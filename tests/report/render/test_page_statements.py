@@ -430,7 +430,7 @@ def test_parameters_have_short_names_that_copy_as_the_whole_ones(chromium: Any, 
     marked = "(line) => { getSelection().selectAllChildren(line); return getSelection().toString(); }"
     with opened(chromium, path, "#source/f0/1") as page:
         line = page.locator("#stage-code .line.hit .text", has_text="mm(")
-        assert line.evaluate(marked).endswith(f"= torch.ops.aten.{code}")
+        assert line.evaluate(marked).endswith(f"= torch.ops.aten.{code}  # f32[64, 16]")
         short = "all => all.map((each) => [each.dataset.short, each.title])"
         assert line.locator(".renamed").evaluate_all(short) == [
             ["layer.0.attn.weight", weight],

@@ -74,7 +74,7 @@ class ArtifactPane {
       const text = this.run.text(artifact);
       const graph = artifact.kind === "graph";
       const folded = (graph ? foldParameters : foldBookkeeping)(artifact, text);
-      Object.assign(this.code.hooks, folded, { tint: coloursIn(this.run, artifact, this.view.target.source), short: graph ? shortComment : null, inputs: this.run.inputsOf(artifact) });
+      Object.assign(this.code.hooks, folded, { tint: coloursIn(this.run, artifact, this.view.target.source), short: graph ? shortLine : null, inputs: this.run.inputsOf(artifact) });
       this.code.show(text, artifact.language, `${stageName(artifact)} ${artifact.compile_id || ""}`);
       const first = this.run.kernels.filter((each) => each.artifact === artifact.id && each.first).map((each) => each.first);
       this.begin = beginOf(this.run, artifact);

@@ -86,3 +86,11 @@ function shortComment(text) {
   const comment = /^(\s*)# File:? "?(.+?)"?(?::|, line )(\d+),? in [^,]*(?:, code: (.*))?$/.exec(text);
   return comment ? `${comment[1]}# ${fileName(comment[2])}:${comment[3]}  ${comment[4] || ""}`.trimEnd() : text;
 }
+
+// A line of a graph as a pane beside the source shows it: with a short comment, dtype and shape of the result at its end, without
+// strides and device, and without the names that end with the line.
+function shortLine(text) {
+  const [, start, shape, computes] = /^(\s*\w+) ?: ?"(\w+\[[^\]"]*\])[^"]*" ?(= .*)$/.exec(text) || [];
+  const lean = (each) => each.replace(/;\s+(?:\w+ = )+None(?:\s*#.*)?$/, "");
+  return shape ? `${start} ${lean(computes)}  # ${shape}` : lean(shortComment(text));
+}
