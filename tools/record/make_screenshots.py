@@ -115,6 +115,7 @@ def addresses(run: Run, text_of: TextOf) -> Dict[str, str]:
         **passes,
         "source": f"#source/f{function}/{place[1]}",
         "flow": f"#flow/f{drawn}",
+        "story": f"#story/f{drawn}/8",
         "compilations": f"#compilations/{quote(run.compilations[-1].compile_id, safe='')}",
         "stages": f"#stages/{after.id}?diff={before.id}",
     }

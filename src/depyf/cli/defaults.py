@@ -11,6 +11,7 @@ from typing import Dict, Mapping, Optional, Tuple, Type
 NAMES: Mapping[str, Tuple[str, Type[object]]] = {
     "output": ("output", str),
     "open": ("open", bool),
+    "story": ("story", bool),
     "trace": ("trace", bool),
     "profile": ("profile", bool),
     "quiet": ("quiet", bool),

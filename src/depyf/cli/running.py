@@ -16,7 +16,7 @@ from depyf.running.start_hook import HookError, install_hook, uninstall_hook
 from depyf.running.worth import NothingMeasuredError, worth
 
 _OPTIONS = (
-    "[-o DIR] [--open] [--trace] [--profile] [--json FILE] [-q] [--follow] [--find-nonfinite] [--shadow[=N]] "
+    "[-o DIR] [--open] [--story] [--trace] [--profile] [--json FILE] [-q] [--follow] [--find-nonfinite] [--shadow[=N]] "
     "[--values WHICH] [--files WHICH] [--no-stepping] [--no-config]"
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
@@ -40,6 +40,11 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.set_defaults(run_program=run)
     parser.add_argument("-o", "--output", metavar="DIR", help="where to dump (depyf_NAME)")
     parser.add_argument("--open", action="store_true", help="open the page in a browser when the program has ended")
+    parser.add_argument(
+        "--story",
+        action="store_true",
+        help="open the page at its Story: what became of your function, in ten steps with questions",
+    )
     parser.add_argument("--trace", action="store_true", help="time the graphs, and print what ran in which order")
     _add_profile(parser)
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
@@ -144,7 +149,7 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
             program,
             directory,
             quiet=options.quiet,
-            open_page=options.open,
+            view="#story" if options.story else "" if options.open else None,
             find_nonfinite=options.find_nonfinite,
             trace=options.trace,
             follow=options.follow,

@@ -56,7 +56,7 @@ def run_dumped(
     directory: str,
     *,
     quiet: bool = False,
-    open_page: bool = False,
+    view: Optional[str] = None,
     find_nonfinite: bool = False,
     trace: bool = False,
     follow: bool = False,
@@ -69,7 +69,7 @@ def run_dumped(
     own folder below ``directory``, as the program itself is. With ``trace`` its runs are timed, and listed in order.
 
     The summary is printed when the process ends: threads of the program that continue, and its exit handlers, are part
-    of it. Raises ``CannotRunError`` before anything has run.
+    of it. Then the page is opened at ``view``, an address in it. Raises ``CannotRunError`` before anything has run.
     """
     if importlib.util.find_spec("torch") is None:
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install torch`")
@@ -91,7 +91,7 @@ def run_dumped(
         stop_waiting()
         recording.end()
         _take_back(made)
-        recording.report(quiet=quiet, open_page=open_page)
+        recording.report(quiet=quiet, view=view)
 
     atexit.register(at_exit)
     try:
@@ -273,8 +273,8 @@ class _Recording:
         if self._finding is not None:  # after the dump, which reads the cache entries
             self._finding.__exit__(None, None, None)
 
-    def report(self, *, quiet: bool, open_page: bool) -> None:
-        """Write the pages, and print what was compiled."""
+    def report(self, *, quiet: bool, view: Optional[str]) -> None:
+        """Write the pages, and print what was compiled; open the page at ``view``, its address in the page, if any."""
         with _alone(self.root or self._directory):  # ranks end at the same time: one summary after the other
             lines = self.summary()
             if self.root is not None:
@@ -283,8 +283,12 @@ class _Recording:
                 self.page = page_of_all(self.root)
             if not quiet:
                 _say(lines)
-        if open_page and self.page is not None:
-            webbrowser.open(Path(self.page).as_uri())
+        if view is not None and self.page is not None:
+            address = f"{Path(self.page).as_uri()}{view}"
+            # A page that was asked for by its view is found again by its address, where there is no browser as well.
+            if view and not quiet:
+                _say([f"the story of what was compiled, in ten steps: {address}"])
+            webbrowser.open(address)
 
     def summary(self) -> List[str]:
         """Return the lines of the summary. The program has ended, so a failure here must not change its exit status."""

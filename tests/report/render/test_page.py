@@ -18,6 +18,7 @@ from transformer_run import transformer_run
 
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import Compilation, Run
+from depyf.report.model.timing import Timing
 from depyf.report.render import page
 from depyf.report.render.flow import drawings
 from depyf.report.render.flow_file import flow_markdown
@@ -162,9 +163,15 @@ def test_a_resume_function_that_goes_on_with_nonsense_is_drawn(resumes: int) -> 
     assert 6 in dict(drawings(replace(run, functions=tuple(functions))))
 
 
+def test_a_page_has_no_script_of_views_that_its_run_lacks() -> None:
+    bare, timed = Run(), Run(timings=(Timing("step", 1, 1e-3, 1.0, {}),))
+    assert "function showTimings" not in render_page(bare, lambda artifact: None)
+    assert "function showTimings" in render_pages([(bare, lambda artifact: None), (timed, lambda artifact: None)])
+
+
 def test_every_file_of_the_page_is_in_it() -> None:
     web = Path(page.__file__).parent / "web"
-    text = render_page(Run(), lambda artifact: None)
+    text = page._script(page._SCRIPTS) + render_page(Run(), lambda artifact: None)
     files = [path for path in web.rglob("*") if path.is_file() and path.suffix in (".js", ".css")]
     assert len(files) > 15
     lines = {path.name: path.read_text(encoding="utf-8").splitlines() for path in files}

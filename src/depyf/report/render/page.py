@@ -12,7 +12,7 @@ import hashlib
 import html
 import re
 from pathlib import Path
-from typing import Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from depyf.report.model.run import Run
 from depyf.report.render.flow import drawings
@@ -50,10 +50,18 @@ _SCRIPTS = (
     "compilations.js",
     "stages.js",
     "passes.js",
+    "story.js",
     "ranks.js",
     "search.js",
     "main.js",
 )
+
+# Views that are only there when a run has what they show: the pages of other runs do not have their scripts.
+_NEEDED: Mapping[str, Callable[[Run], bool]] = {
+    "layers.js": lambda run: any(each.modules for each in run.artifacts),
+    "run.js": lambda run: bool(run.timings),
+    "passes.js": lambda run: bool(run.passes),
+}
 
 
 def render_page(run: Run, text_of: TextOf) -> str:
@@ -84,7 +92,8 @@ def page_parts(
     """
     called = [f"rank {at if run.rank is None else run.rank}" for at, (run, _) in enumerate(runs)]
     called[: len(names)] = names[: len(called)]
-    script = _script()
+    known = [run for run, _ in runs]
+    script = _script(tuple(name for name in _SCRIPTS if name not in _NEEDED or any(map(_NEEDED[name], known))))
     program = " ".join(runs[0][0].command)[:80] if runs else ""
     parts = {
         "title": html.escape(printable(f"{program or 'A run of torch.compile'} · depyf" if runs else "depyf")),
@@ -102,10 +111,11 @@ def page_parts(
             yield parts[text] if number % 2 else text
 
 
-@functools.lru_cache(maxsize=1)
-def _script() -> str:
-    """Return the one script of the page. The content security policy has its hash, so no other script can run."""
-    parts = "\n".join(line for line in _lines("script", _SCRIPTS) if not line.startswith("//"))
+@functools.lru_cache(maxsize=8)
+def _script(names: Tuple[str, ...]) -> str:
+    """Return the one script of the page, made of the files ``names``. The content security policy has its hash, so no
+    other script can run."""
+    parts = "\n".join(line for line in _lines("script", names) if not line.startswith("//"))
     return f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
 
 

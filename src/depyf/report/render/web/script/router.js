@@ -80,8 +80,14 @@ function artifactLink(run, artifact, text, line) {
   return el("a", { href: address("stages", parts, {}, run) }, text || stageName(artifact));
 }
 
+// A compile id in words: 0/1 is the second version of the function that Dynamo met first.
+function idInWords(id) {
+  const [, frame, entry, attempt] = /^(?:!\d+\/)?(\d+)\/(\d+)(?:_(\d+))?$/.exec(id || "") || [];
+  return frame === undefined ? null : `compile id: version ${entry} of function ${frame}, both counted from 0 in the order in which Dynamo met them${attempt ? `, attempt ${attempt}` : ""}`;
+}
+
 // A compile id with the colour of its graph.
 function chip(run, id) {
   const colour = run.colours.get(id);
-  return el("span", { class: "chip", style: colour === undefined ? {} : { "--graph": `var(--g${colour})` } }, id);
+  return el("span", { class: "chip", title: idInWords(id), style: colour === undefined ? {} : { "--graph": `var(--g${colour})` } }, id);
 }
