@@ -272,6 +272,19 @@ def test_what_is_compiled_is_dumped_and_summed_up(folder: Path) -> None:
         assert line in said.splitlines(), said
 
 
+def test_the_page_is_opened_at_its_story(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > "{folder}/address"\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    (folder / "compiles.py").write_text(COMPILES)
+    done = python("-m", "depyf", "run", "--story", "-o", "dump", "compiles.py", cwd=folder)
+    address = f"{(folder / 'dump' / 'index.html').as_uri()}#story"
+    assert done.stderr.splitlines()[-1] == f"depyf: the page at story: {address}"
+    assert (folder / "address").read_text().strip() == address
+    assert done.returncode == 4
+
+
 OF_A_RANK = """
 import os, time
 import torch

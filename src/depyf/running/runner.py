@@ -285,9 +285,8 @@ class _Recording:
                 _say(lines)
         if view is not None and self.page is not None:
             address = f"{Path(self.page).as_uri()}{view}"
-            # A page that was asked for by its view is found again by its address, where there is no browser as well.
-            if view and not quiet:
-                _say([f"the story of what was compiled, in ten steps: {address}"])
+            if view and not quiet:  # browsers may drop what is after the #, or there is none
+                _say([f"the page at {view[1:]}: {address}"])
             webbrowser.open(address)
 
     def summary(self) -> List[str]:

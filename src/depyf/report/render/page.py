@@ -56,7 +56,7 @@ _SCRIPTS = (
     "main.js",
 )
 
-# Views that are only there when a run has what they show: the pages of other runs do not have their scripts.
+# Views that are only there when a run has what they show: a page has their scripts only then.
 _NEEDED: Mapping[str, Callable[[Run], bool]] = {
     "layers.js": lambda run: any(each.modules for each in run.artifacts),
     "run.js": lambda run: bool(run.timings),

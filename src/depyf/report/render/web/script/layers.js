@@ -1,7 +1,7 @@
 // Layers: the operations of a graph by the modules that they were called in, with their kernels; layers that repeat are
 // compared with the one before. What is inside of a module is made when it is opened.
 
-if (RUNS.some((run) => run.artifacts.some((each) => each.modules.length))) VIEWS.push({ id: "layers", title: "Layers", show: showLayers });
+VIEWS.push({ id: "layers", title: "Layers", show: showLayers });
 
 function showLayers({ run, parts }, node) {
   node.classList.add("page", "wide");

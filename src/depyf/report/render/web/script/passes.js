@@ -1,6 +1,6 @@
 // Passes: what each pass changed in a graph, in order. Only there when a run has some.
 
-if (RUNS.some((run) => run.passes.length)) VIEWS.push({ id: "passes", title: "Passes", show: showPasses });
+VIEWS.push({ id: "passes", title: "Passes", show: showPasses });
 
 function showPasses({ run }, node) {
   node.classList.add("page");

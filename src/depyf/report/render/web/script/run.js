@@ -1,6 +1,6 @@
 // Run: measured time on lines, modules and kernels, beside eager mode. Only there when something was profiled.
 
-if (RUNS.some((run) => run.timings.length)) VIEWS.push({ id: "run", title: "Run", show: showTimings });
+VIEWS.push({ id: "run", title: "Run", show: showTimings });
 
 const LINES_AROUND = 2; // lines that are shown above and below a line with a time
 const MOST_FILES = 6; // that are open at first

@@ -5,6 +5,7 @@ VIEWS.push({ id: "story", title: "Story", show: showStory, keys: storyKeys });
 
 const MOST_LINES = 40; // of a text in a step
 const MOST_CHECKS = 8; // guards in a step
+const MOST_LISTED = 16; // kernels and entries at first
 
 let story = null;
 
@@ -184,7 +185,7 @@ function breakStep({ run, ids, breaks }) {
       ? [near ? excerpt(run.sources[near[0]].text, "python", { first: Math.max(1, near[1] - 2), last: near[1] + 2, marked: new Set([near[1]]), label: "The line of the graph break" }) : null, breakCard(run, first)]
       : lost ? fallbackCard(run, lost) : el("p", {}, "No graph broke in this function: all that it does with tensors is in one graph for each version."),
     question: first ? "What was compiled after the break?" : null,
-    answer: after.length ? [`${count(after.length, "compilation")} of what follows: `, after.slice(0, 8).map((each) => [chip(run, each.compile_id), " "])] : "Nothing in this run: what follows has no operation on tensors, was captured in the frame that called the function, or never ran.",
+    answer: after.length ? [`${count(after.length, "compilation")} of what follows: `, after.slice(0, 8).map((each) => [chip(run, each.compile_id), " "])] : "Nothing that this run recorded: what follows may have no operation on tensors, or may never have run.",
   };
 }
 
@@ -211,7 +212,7 @@ function autogradStep(told) {
   return {
     about: [
       "AOTAutograd traces the graph once more, with the operations that PyTorch is built of (aten), and without changes in place.",
-      backward ? "As gradients are needed, it also derives the backward: both are one joint graph, which is then cut into a forward and a backward graph." : forward ? "No gradients were needed in this call, so there is a forward graph and no backward." : "",
+      backward ? "As gradients are needed, it also derives the backward: both are one joint graph, which is then cut into a forward and a backward graph." : forward && !joint ? "Here there is a forward graph only: it was compiled for a call without gradients." : "",
     ],
     look: forward ? (backward ? "what the forward returns beside its result: values that the backward needs." : "the names of the operations.") : null,
     shown: forward
@@ -233,8 +234,8 @@ function passesStep(told) {
     about: ["The compiler (Inductor) replaces large operations by small ones (decompositions), and runs passes over the graph: they remove what is not needed, replace patterns by better ones, and choose how tensors lie in memory."],
     look: changed ? "what was added and removed between the forward graph and the graph from which kernels are made." : null,
     shown: !after
-      ? el("p", { class: "quiet" }, `${NO_ARTIFACT}: only Inductor, the default backend, has such passes.`)
-      : [changed ? el("pre", { class: "difference", tabindex: "0", role: "region", "aria-label": "Difference" }, rows.rows.slice(0, MOST_LINES).map((row) => el("span", { class: { add: "diff-add", drop: "diff-drop" }[row.kind] || null }, `${{ add: "+ ", drop: "- " }[row.kind] || "  "}${row.text}\n`))) : el("p", {}, "No difference: the graph was as good as the passes could make it."), el("p", {}, forward ? el("a", { href: address("stages", [after.id], { diff: forward.id }, run) }, "The whole difference") : artifactLink(run, after))],
+      ? el("p", { class: "quiet" }, `${NO_ARTIFACT}: the backend was not Inductor (the default), or the code came from its cache.`)
+      : [changed ? el("pre", { class: "difference", tabindex: "0", role: "region", "aria-label": "Difference" }, rows.rows.slice(0, MOST_LINES).map((row) => el("span", { class: { add: "diff-add", drop: "diff-drop" }[row.kind] || null }, `${{ add: "+ ", drop: "- " }[row.kind] || "  "}${row.text}\n`))) : el("p", {}, "No difference."), el("p", {}, forward ? el("a", { href: address("stages", [after.id], { diff: forward.id }, run) }, "The whole difference") : artifactLink(run, after))],
     question: after ? "Which passes changed something?" : null,
     answer: passes.length ? [someOf([...new Set(passes.map((each) => each.name))], 12), ". The view Passes has what each changed."] : "No pass is recorded that changed this graph; names of nodes may differ, as the graph was traced again.",
   };
@@ -250,7 +251,7 @@ function fusionStep({ run, kernels }) {
     about: ["A kernel is a function that computes one or several operations in one pass over memory. Inductor puts operations that run over the same elements into one kernel (fusion), so that values between them never go to memory. Large matrix products are often left to a library."],
     look: kernels.length ? "how many operations share a kernel." : null,
     shown: kernels.length
-      ? tableOf("Kernels of the forward", ["Kernel", "Operations", "Lines"], kernels.slice(0, MOST_CHECKS * 2).map((each) => [el("code", {}, shortened(each.name, 60)), el("code", {}, computedBy(each)), each.places.slice(0, 4).map((where) => [place(run, where), " "])]))
+      ? tableOf("Kernels of the forward", ["Kernel", "Operations", "Lines"], kernels.map((each) => [el("code", {}, shortened(each.name, 60)), el("code", {}, computedBy(each)), each.places.slice(0, 4).map((where) => [place(run, where), " "])]), { most: MOST_LISTED })
       : el("p", { class: "quiet" }, `${NO_ARTIFACT}: no kernels are known. Inductor makes them; other backends run the operations of the graph one by one, or have code of their own.`),
     question: kernels.length ? "How many operations of the graph became how many kernels?" : null,
     answer: kernels.length ? `${count(nodes, "operation")} became ${[own ? count(own, "kernel") : "", library ? count(library, "call") + " of a library" : ""].filter(Boolean).join(" and ")}. The kernel with most is ${largest.name}: ${count(largest.nodes.length, "operation")}.` : "",
@@ -269,7 +270,7 @@ function kernelStep({ run, kernels }) {
     look: kernel ? `${shortened(kernel.name, 60)}, which computes ${computedBy(kernel) || "operations that Inductor does not name"}.` : null,
     shown: artifact ? excerptOf(run, artifact, { first: kernel.first, last: kernel.last }) : el("p", { class: "quiet" }, `${NO_ARTIFACT}: no generated kernel is known.`),
     question: artifact ? "Which tensors does the kernel read, and which does it write?" : null,
-    answer: ["Arguments that it reads: ", el("code", {}, someOf([...inputs, ...both]) || "none"), "; arguments that it writes: ", el("code", {}, someOf([...outputs, ...both]) || "none"), ". What it computes between them is in local variables."],
+    answer: ["By the names that Inductor gives, arguments that it reads: ", el("code", {}, someOf([...inputs, ...both]) || "none"), "; arguments that it writes: ", el("code", {}, someOf([...outputs, ...both]) || "none"), ". What it computes between them is in local variables."],
   };
 }
 
@@ -278,14 +279,14 @@ function nextCallStep({ run, root, ids }) {
   const again = run.recompiles.filter((each) => ids.includes(each.compile_id) && each.function === root);
   const why = (id) => again.filter((each) => each.compile_id === id).map((each) => recompiledFor([each])).join("; ");
   return {
-    about: ["At the next call nothing is traced. The guards of each cache entry are checked, in the order of the table at the time of the call, and the code of the first entry whose guards hold runs."],
+    about: ["At the next call nothing is traced. The guards of the cache entries are checked, one entry after the other, and the code of the first entry whose guards hold runs."],
     look: entries.length > 1 ? "why each entry after the first was compiled." : "the entry that later calls can use.",
     shown: [
-      tableOf("Cache entries of the function", ["Entry", numeric("Guards"), "Compiled because"], entries.slice(0, MOST_CHECKS * 2).map((each) => [compilationLink(run, each.compile_id), each.guards.length, why(each.compile_id) || (each === entries[0] ? "it was the first call" : each.failure || "")])),
+      tableOf("Cache entries of the function", ["Entry", numeric("Guards"), "Compiled because"], entries.map((each) => [compilationLink(run, each.compile_id), each.guards.length, why(each.compile_id) || (each === entries[0] ? "there was no entry yet" : each.failure || "")]), { most: MOST_LISTED }),
       el("p", {}, el("a", { href: address("flow", [`f${root}`], {}, run) }, "The way of a call as a drawing"), " · ", el("a", { href: address("recompiles", [`f${root}`], {}, run) }, "Recompiles")),
     ],
     question: "What happens at a call that fits no entry?",
-    answer: "Dynamo compiles one more, and asks which guard failed: of a size that changed it makes a symbol, if it can. There is a limit (torch._dynamo.config.recompile_limit, 8 unless it was set): a call beyond it runs as plain Python, which the Overview says at once.",
+    answer: "Dynamo compiles one more, and asks which guard failed: of a size that changed it makes a symbol, if it can. There is a limit (torch._dynamo.config.recompile_limit, 8 unless it was set; cache_size_limit before PyTorch 2.6): a call beyond it runs as plain Python, which the Overview says at once.",
   };
 }
 
