@@ -109,3 +109,21 @@ def test_the_directory_of_the_page_is_made(tmp_path: Path, capsys: pytest.Captur
     status, out, err = diff(capsys, LOG, LOG, "--html", page)
     assert (status, err, out.splitlines()[-1].split()[-1]) == (0, "", str(page))
     assert "What changed" in page.read_text()
+
+
+def test_more_runs_of_both_give_times_a_spread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "diff.html"
+    status, out, err = diff(
+        capsys, LOG, LOG, "--before", LOG, LOG, "--before", LOG, "--after", LOG, LOG, LOG, "--html", page
+    )
+    assert (status, err) == (0, "")
+    (line,) = (line for line in out.splitlines() if line.startswith("compile time"))
+    assert line.endswith("within the noise")
+    assert line.count(" to ") == 2
+    assert "within the noise" in page.read_text()
+
+
+def test_a_run_that_compiled_something_else_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    old = LOGS / "torch_2_7.log.gz"
+    _, out, _ = diff(capsys, LOG, LOG, "--before", old)
+    assert f" and {old} did not compile the same" in out

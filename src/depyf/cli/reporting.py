@@ -18,7 +18,7 @@ from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.ranks import load_ranks
-from depyf.report.read.reading import NothingToRead, load
+from depyf.report.read.reading import Loaded, NothingToRead, load
 from depyf.report.render.memory_words import whole_lines, with_memory
 from depyf.report.render.summary import summary_lines
 from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
@@ -86,11 +86,22 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="compare two runs: graph breaks, recompiles, graphs, kernels, times",
         description="Compares what was compiled in two runs (dump directories or TORCH_TRACE logs). Exit status 0 when "
         "it is the same (times do not count), 1 when not, 2 when they can't be compared. With --exit-code worse it is "
-        "1 only where there are more graph breaks, recompilations, fallbacks or graphs than before, or none any more.",
+        "1 only where there are more graph breaks, recompilations, fallbacks or graphs than before, or none any more. "
+        "Times of one run each say little: with --before and --after, whether they differ beyond the runs' noise.",
     )
     diff.set_defaults(run=_diff)
     diff.add_argument("before", metavar="DIR_A")
     diff.add_argument("after", metavar="DIR_B")
+    for side, name in (("before", "DIR_A"), ("after", "DIR_B")):
+        diff.add_argument(
+            f"--{side}",
+            dest=f"more_{side}",
+            metavar="DIR",
+            nargs="+",
+            action="extend",
+            default=[],
+            help=f"more runs of the program of {name}, for the spread of its times",
+        )
     diff.add_argument("--html", metavar="FILE", help="write a page with the comparison and both runs")
     diff.add_argument(
         "--exit-code",
@@ -213,16 +224,10 @@ def _write_one(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    sides = []
-    for path in (options.before, options.after):
-        runs = load([path])
-        if len(runs) > 1:
-            others = ", ".join(loaded.name for loaded in runs[1:])
-            error_line(f"depyf: {path}: {runs[0].name} is compared; not compared: {others}")
-        sides.append(runs[0])
-    before, after = sides
+    before, after = (_first_run(path) for path in (options.before, options.after))
     names = _names(options.before, options.after)
-    comparison = compare(before.named(names[0]).side, after.named(names[1]).side)
+    more = [[_first_run(path).named(path).side for path in side] for side in (options.more_before, options.more_after)]
+    comparison = compare(before.named(names[0]).side, after.named(names[1]).side, (more[0], more[1]))
     if options.html:  # first: an error is reported instead of the comparison, and not after pages of it
         write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
     _print(comparison_lines(comparison, options.lines))
@@ -238,6 +243,14 @@ def _diff(options: argparse.Namespace) -> int:
     for words in got_worse:
         print(f"worse: {words}")
     return 1 if got_worse else 0
+
+
+def _first_run(path: str) -> Loaded:
+    runs = load([path])
+    if len(runs) > 1:
+        others = ", ".join(loaded.name for loaded in runs[1:])
+        error_line(f"depyf: {path}: {runs[0].name} is compared; not compared: {others}")
+    return runs[0]
 
 
 def _names(before: str, after: str) -> tuple[str, str]:

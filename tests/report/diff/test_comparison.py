@@ -13,6 +13,7 @@ from depyf.report.diff.comparison import RunComparison, compare
 from depyf.report.diff.comparison_output import as_differences, comparison_lines, tables_of
 from depyf.report.diff.graph_text import plain_graph
 from depyf.report.diff.matching import ComparedRun
+from depyf.report.diff.times import Times
 from depyf.report.model.counts import RAISED
 from depyf.report.model.run import (
     Artifact,
@@ -77,7 +78,10 @@ def titles(before: Run, after: Run) -> List[str]:
 def test_ids_paths_lines_names_and_times_do_not_count() -> None:
     found = compared(run(), run(n=7, line=20))
     assert found.same
-    assert found.times == {"compile time": (2.0, 8.0), "  tracing the program (Dynamo)": (1.0, 7.0)}
+    assert found.times == {
+        "compile time": Times((2.0,), (8.0,)),
+        "  tracing the program (Dynamo)": Times((1.0,), (7.0,)),
+    }
     assert comparison_lines(found)[-1] == "the same was compiled"
 
 

@@ -37,13 +37,18 @@ def test_tables_stand_whole_on_a_telephone(chromium: Any, pages: Dict[str, Path]
 def test_the_numbers_of_a_comparison_stand_whole_on_a_telephone(chromium: Any, tmp_path: Path) -> None:
     numbers = [["recompilations", 5, 1, "", True], ["compile time", 15.85, 9.07, "s", True]]
     numbers.append(["  tracing forward and backward (AOTAutograd)", 1.46, 0.758, "s", False])
-    numbers.append(["  looking in caches", 0.14, 0.361, "s", False])
+    spreads = [[0.13, 0.19], [0.35, 0.4]]
+    numbers.append(["  looking in caches", 0.14, 0.361, "s", True, *spreads, "slower"])
+    numbers.append(["  waiting for compilers", 0.14, 0.15, "s", False, *spreads, "within the noise"])
     comparison = {"numbers": numbers, "functions": [], "notes": []}
     path = tmp_path / "index.html"
     path.write_text(render_pages([sample_run()] * 2, [], ["before", "after"], comparison), encoding="utf-8")
     with opened(chromium, path, width=400) as page:
         assert page.locator(".view-ranks table").count() == 1
         assert page.evaluate(SIDEWAYS) == []
+        assert "+221 ms, +158 % worse" in page.locator(".view-ranks tr", has_text="looking in caches").inner_text()
+        assert "within the noise" in page.locator(".view-ranks tr", has_text="waiting for").inner_text()
+        assert page.locator(".view-ranks h1").inner_text() == "The same was compiled"
 
 
 def test_cells_have_their_heads_beside_them_where_columns_have_no_room(chromium: Any, pages: Dict[str, Path]) -> None:

@@ -1,6 +1,6 @@
 """Compare two runs of one program: before and after a change of its code, its settings or of PyTorch. Functions are
 matched by qualified name and file name, their compilations by number. Times are shown, but do not count as a
-difference, as they differ in every run.
+difference, as they differ in every run. More runs of the same two programs give times their spread.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from depyf.base.messages import listed
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels, compared_lookups
 from depyf.report.diff.matching import NO_FUNCTION, ComparedRun, FunctionKey, aligned, name_of, without_line
+from depyf.report.diff.times import Times
 from depyf.report.model.counts import (
     GRAPH_BREAK,
     RAISED,
@@ -64,8 +65,8 @@ class Change:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """``counts`` and ``times`` (in seconds) are by name: before, after; ``notes`` say which settings differ, and what
-    could not be compared.
+    """``counts`` and ``times`` are by name: before, after; ``notes`` say which settings differ, and what could not be
+    compared.
 
     ``functions`` are the counts of each of the user's functions by name, None where it was not compiled. ``caches`` say
     what PyTorch's caches answered differently, and why: that is no change.
@@ -75,7 +76,7 @@ class RunComparison:
     after: str
     changes: Tuple[Change, ...]
     counts: Mapping[str, Tuple[int, int]]
-    times: Mapping[str, Tuple[float, float]]
+    times: Mapping[str, Times]
     notes: Tuple[str, ...] = ()
     functions: Mapping[str, Tuple[Optional[Counts], Optional[Counts]]] = field(default_factory=dict)
     caches: Tuple[str, ...] = ()
@@ -98,8 +99,14 @@ class RunComparison:
         return [*found, f"nothing is compiled any more: {before} graphs before"] if before and not after else found
 
 
-def compare(before: ComparedRun, after: ComparedRun) -> RunComparison:
-    """Return the changes between two runs; facts that only one run can have are not compared."""
+def compare(
+    before: ComparedRun, after: ComparedRun, repeated: Tuple[Sequence[ComparedRun], Sequence[ComparedRun]] = ((), ())
+) -> RunComparison:
+    """Return the changes between two runs; facts that only one run can have are not compared.
+
+    ``repeated`` are more runs of the program before, and of the program after. They give times, and nothing else; a
+    note names those that compiled something else than the run that is compared.
+    """
     # What only one side can have would be a difference of the readers, not of the runs: a log lacks fallbacks without a
     # compile id. Then functions are named alike, and their compilations paired by number.
     unlogged = _unlogged(before, after) + _unlogged(after, before)
@@ -134,7 +141,11 @@ def compare(before: ComparedRun, after: ComparedRun) -> RunComparison:
         f"{before.function_at(index)[0]} was in {before.file_name(before.run.functions[index].source)} and is in {file}"
         for index, file in before.moved.items()
     )
-    counts, times = _counts(before, after), _times(before, after)
+    for first, more in zip((before, after), repeated):
+        others = [side.name for side in more if not compare(first, side).same]
+        if others:
+            notes += (f"{first.name} and {listed(others, 4)} did not compile the same: only their times are compared",)
+    counts, times = _counts(before, after), _times((before, *repeated[0]), (after, *repeated[1]))
     caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
     return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
 
@@ -347,13 +358,19 @@ def _counts(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[int, int
     return {name: (one[name], other[name]) for name in one}
 
 
-def _times(before: ComparedRun, after: ComparedRun) -> Dict[str, Tuple[float, float]]:
-    if not (before.has_events and after.has_events):
+def _times(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Dict[str, Times]:
+    """Return the compile time, and its six longest phases, of each run. Runs without times are left out."""
+    runs = [[side.run for side in sides if side.has_events] for sides in (before, after)]
+    if not all(side[0].has_events for side in (before, after)):
         return {}
-    one, other = dict(phase_totals(before.run)), dict(phase_totals(after.run))
-    names = sorted({*one, *other}, key=lambda name: -max(one.get(name, 0.0), other.get(name, 0.0)))
-    phases = {f"  {name}": (one.get(name, 0.0), other.get(name, 0.0)) for name in names[:6]}
-    return {"compile time": (counts_of(before.run).seconds, counts_of(after.run).seconds), **phases}
+    totals = [[dict(phase_totals(run)) for run in side] for side in runs]
+    whole = Times(*(tuple(counts_of(run).seconds for run in side) for side in runs))
+    phases = {
+        name: Times(*(tuple(run.get(name, 0.0) for run in side) for side in totals))
+        for name in {name for side in totals for run in side for name in run}
+    }
+    longest = sorted(phases, key=lambda name: -max(phases[name].medians))[:6]
+    return {"compile time": whole, **{f"  {name}": phases[name] for name in longest}}
 
 
 def _title(key: FunctionKey, number: int) -> str:

@@ -12,11 +12,12 @@ _LINES_OF_A_DIFF = 30
 
 def comparison_lines(comparison: RunComparison, longest_diff: int = _LINES_OF_A_DIFF) -> List[str]:
     """Return the numbers of both runs beside each other, then every change; long diffs are cut, with a note."""
-    names = (_short(comparison.before), _short(comparison.after))
-    width = max(23, *(len(name) for name in (*comparison.counts, *comparison.times))) + 1
-    lines = [f"{'':<{width}}{names[0]:>18}{names[1]:>18}"]
-    lines += [f"{name:<{width}}{one:>18}{other:>18}" for name, (one, other) in comparison.counts.items()]
-    lines += [f"{name:<{width}}{one:>16.2f} s{other:>16.2f} s" for name, (one, other) in comparison.times.items()]
+    rows = [("", _short(comparison.before), _short(comparison.after), "")]
+    rows += [(name, str(one), str(other), "") for name, (one, other) in comparison.counts.items()]
+    rows += [(name, *times.spread(), times.verdict()) for name, times in comparison.times.items()]
+    width = max(23, *(len(name) for name, *_ in rows)) + 1
+    column = max(18, *(len(value) + 2 for _, one, other, _ in rows for value in (one, other)))
+    lines = [f"{name:<{width}}{one:>{column}}{other:>{column}}  {words}".rstrip() for name, one, other, words in rows]
     lines += [f"note: {note}" for note in comparison.notes]
     lines += [f"cache of {each}" for each in comparison.caches]
     if comparison.same:
@@ -53,11 +54,17 @@ _WORSE_WHEN_MORE = ("graph breaks", "recompilations", "fallbacks to eager", "gra
 def tables_of(comparison: RunComparison) -> Dict[str, object]:
     """Return the numbers of the runs and of each function, before and after, and the notes.
 
-    A function that was not compiled has null. With each number of a run stands whether more is worse; more time is not,
-    as the time of one run says nothing about the next.
+    A function that was not compiled has null. With each number of a run stands whether more is worse; more time is
+    only where several runs show that it is beyond their noise, as the time of one run says nothing about the next.
+    Behind the times of several runs stand their spread and what it allows to say.
     """
     counts = [[name, one, other, "", name in _WORSE_WHEN_MORE] for name, (one, other) in comparison.counts.items()]
-    times = [[name, one, other, "s", False] for name, (one, other) in comparison.times.items()]
+    times = []
+    for name, each in comparison.times.items():
+        words = each.verdict()
+        row = [name, *each.medians, "s", words in ("faster", "slower")]
+        ends = [[min(side), max(side)] for side in (each.before, each.after)]
+        times.append([*row, *ends, words] if words else row)
     functions = [
         [name, None if one is None else asdict(one), None if other is None else asdict(other)]
         for name, (one, other) in comparison.functions.items()

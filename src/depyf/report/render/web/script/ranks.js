@@ -29,8 +29,9 @@ function showChanges(wanted, node) {
   node.classList.add("page", "wide");
   const { numbers, functions, notes } = DATA.comparison;
   const kinds = KINDS_OF_CHANGE.map(([kind, title]) => [title, DATA.differences.filter((each) => each.kind === kind)]).filter(([, list]) => list.length);
-  const worse = numbers.filter(([, before, after, , bad]) => bad && after > before).map(([name]) => name);
-  const better = numbers.filter(([, before, after, , bad]) => bad && after < before).map(([name]) => name);
+  const parts = numbers.filter(([name]) => !name.startsWith("  "));
+  const worse = parts.filter(([, before, after, , bad]) => bad && after > before).map(([name]) => name);
+  const better = parts.filter(([, before, after, , bad]) => bad && after < before).map(([name]) => name);
   const words = [worse.length ? `more ${listed(worse)}` : "", better.length ? `fewer ${listed(better)}` : ""].filter(Boolean);
   const headline = DATA.differences.length ? words.join("; ") || "other code, with the same counts" : "The same was compiled";
   fill(
@@ -38,8 +39,8 @@ function showChanges(wanted, node) {
     el("h1", { class: "headline" }, headline.charAt(0).toUpperCase() + headline.slice(1)),
     el("p", { class: "quiet" }, `What changed from ${DATA.names[0]} to ${DATA.names[1]}`),
     changeTable(numbers),
-    numbers.some(([, , , unit]) => unit) ? el("p", { class: "quiet" }, "Times are of one run each, and two runs of the same program differ, too: repeat both before you rely on a difference.") : null,
-    functions.length ? [el("h2", {}, "Functions"), functionChanges(functions)] : null,
+    numbers.some(([, , , unit]) => unit) ? el("p", { class: "quiet" }, aboutTimes(numbers)) : null,
+    functions.length ? [el("h2", {}, "Functions"), changedAndSame(functions)] : null,
     kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, digits(list.length))), list.map(difference)]),
     notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
   );
@@ -47,8 +48,14 @@ function showChanges(wanted, node) {
 
 const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names.join());
 
+function aboutTimes(numbers) {
+  if (!numbers.some(([, , , , , , , verdict]) => verdict)) return "Times are of one run each, and two runs of the same program differ, too: give more runs of both (depyf diff --before DIR ... --after DIR ...) before you rely on a difference.";
+  return "Times are medians of the runs, with the fastest and the slowest in brackets. Better and worse are said where such a difference comes by chance at most once in 20 comparisons.";
+}
+
 // How a number changed; worse and better are said in words, too.
-function deltaOf(before, after, unit, bad) {
+function deltaOf(before, after, unit, bad, verdict) {
+  if (verdict && !bad) return el("span", { class: "quiet" }, verdict);
   const delta = after - before;
   const still = unit ? Math.abs(delta) < 0.005 : delta === 0;
   if (still) return el("span", { class: "quiet" }, "same");
@@ -57,12 +64,27 @@ function deltaOf(before, after, unit, bad) {
   return el("span", { class: bad ? (delta > 0 ? "worse" : "better") : null }, text, bad ? (delta > 0 ? " worse" : " better") : "");
 }
 
+// A median, with the fastest and the slowest run below it.
+const withSpread = (shown, spread) => (spread ? [shown, el("div", { class: "quiet" }, `(${seconds(spread[0])} to ${seconds(spread[1])})`)] : shown);
+
 function changeTable(numbers) {
   const shown = (value, unit) => (unit ? seconds(value) : digits(value));
-  const rows = numbers.map(([name, before, after, unit, bad]) => [
-    name.startsWith("  ") ? el("span", { class: "part" }, name.trim()) : el("b", {}, name), shown(before, unit), shown(after, unit), deltaOf(before, after, unit, bad),
+  const rows = numbers.map(([name, before, after, unit, bad, spreadBefore, spreadAfter, verdict]) => [
+    name.startsWith("  ") ? el("span", { class: "part" }, name.trim()) : el("b", {}, name),
+    withSpread(shown(before, unit), spreadBefore), withSpread(shown(after, unit), spreadAfter), deltaOf(before, after, unit, bad, verdict),
   ]);
   return tableOf("Numbers of both runs", ["", numeric("Before"), numeric("After"), numeric("Change")], rows, { narrow: true });
+}
+
+// Functions of which only times differ are folded.
+function changedAndSame(functions) {
+  const counted = (one) => one && JSON.stringify({ ...one, compile_seconds: 0, backward_compile_seconds: 0 });
+  const same = functions.filter(([, before, after]) => counted(before) === counted(after));
+  const changed = functions.filter((each) => !same.includes(each));
+  return [
+    changed.length ? functionChanges(changed) : null,
+    same.length ? el("details", {}, el("summary", {}, `${count(same.length, "function")} with the same numbers`), functionChanges(same)) : null,
+  ];
 }
 
 // A row for each function: what is the same stands there once.
