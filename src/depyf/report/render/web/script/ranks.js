@@ -65,7 +65,7 @@ function deltaOf(before, after, unit, bad, verdict) {
 }
 
 // A median, with the fastest and the slowest run below it.
-const withSpread = (shown, spread) => (spread ? [shown, el("div", { class: "quiet" }, `(${seconds(spread[0])} to ${seconds(spread[1])})`)] : shown);
+const withSpread = (shown, spread) => (spread ? [shown, el("div", { class: "quiet spread" }, `(${seconds(spread[0])} to ${seconds(spread[1])})`)] : shown);
 
 function changeTable(numbers) {
   const shown = (value, unit) => (unit ? seconds(value) : digits(value));
