@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
-from interpreter import Interpreter
+from interpreter import Frame, run
 
 from depyf.decompiler.normal.ops import ENDS, Handler, Instr, NormalCode, Op
 
@@ -279,22 +279,20 @@ class OutOfFuel(BaseException):
 
 def run_code(code: CodeType, seed: int) -> List[Any]:
     """What a code object reports, and how it ends."""
-    return _run(lambda names: FunctionType(code, names)(7), lambda: sys.exc_info()[0], seed)
+    return _run(lambda names: FunctionType(code, names)(7), seed)
 
 
 def run_normal(normal: NormalCode, seed: int) -> List[Any]:
     """The same for operations, which an interpreter runs."""
-    interpreter = Interpreter(normal)
-    return _run(lambda names: interpreter.run(names, {"x": 7}), lambda: interpreter.handled, seed)
+    return _run(lambda names: run(Frame(normal, names, {"x": 7})), seed)
 
 
-def _run(execute: Callable[[Dict[str, Any]], Any], handled: Callable[[], Any], seed: int) -> List[Any]:
-    """``handled`` gives the type of the exception that is being handled."""
+def _run(execute: Callable[[Dict[str, Any]], Any], seed: int) -> List[Any]:
     rng = random.Random(seed)
     log: List[Any] = []
 
     def trace(what: Any) -> None:
-        kind = handled()
+        kind = sys.exc_info()[0]
         log.append((what, kind and kind.__name__))
         if len(log) > FUEL:
             raise OutOfFuel

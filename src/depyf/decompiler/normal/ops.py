@@ -93,7 +93,8 @@ marker restores the previous one. (CPython does that with extra cleanup handlers
     PUSH_EXC                exc -> PREV exc   exc is now the exception being handled
     POP_EXC                 PREV ->           restore the one before
     CHECK_EXC               exc type -> exc bool
-    CHECK_EXC_GROUP         exc type -> rest match   (except*)
+    CHECK_EXC_GROUP         exc type -> rest match   (except*); a match that is not None is now the exception being
+                                              handled
     PREP_RERAISE_STAR       orig list -> exc or None
     WITH                    manager -> exit entered
     ASYNC_WITH              manager -> exit awaitable

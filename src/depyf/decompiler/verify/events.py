@@ -77,6 +77,10 @@ def _into(kind: str) -> EventRule:
     return rule
 
 
+def _split_group(machine: Machine, side: Side, instr: Instr) -> Event:
+    return Event("split the exception group", None, topmost(side, 2), "vv", 2, outcome="handles")
+
+
 EVENTS: Dict[Op, EventRule] = {
     Op.UNARY: _plain("unary", 1, 1, "v"),
     Op.BINARY: _plain("binary", 2, 2, "v"),
@@ -114,7 +118,7 @@ EVENTS: Dict[Op, EventRule] = {
     Op.YIELD: _plain("yield", 1, 1, "v"),
     Op.YIELD_FROM: _plain("yield from", 2, 2, "v"),
     Op.CHECK_EXC: _plain("exception matches", 2, 1, "b"),
-    Op.CHECK_EXC_GROUP: _plain("split the exception group", 2, 2, "vv"),
+    Op.CHECK_EXC_GROUP: _split_group,
     Op.PREP_RERAISE_STAR: _plain("gather exceptions", 2, 2, "v"),
     Op.WITH: _plain("enter", 1, 1, "vv"),
     Op.ASYNC_WITH: _plain("async enter", 1, 1, "vv"),

@@ -220,7 +220,11 @@ class Product:
         count = self._tuples.get(mine.operands[0]) if mine.kind == "call" else None
         if count is not None:
             results = [Sym(f"item {index} of the call at {offset}") for index in range(count)]
+        # The part of a group that an ``except*`` matches, or what was handled before if it matches nothing.
+        handled = Sym(f"handled at {offset}") if mine.outcome == "handles" else None
         for side, event in ((joint.left, mine), (joint.right, theirs)):
+            if handled is not None:
+                side.set_handled(handled)
             # What the event has shown holds from now on on this path: that values are cells, or that a local is bound.
             if event.outcome == "cells":
                 joint.facts.update((values.fits_closures(each), values.true) for each in event.operands)

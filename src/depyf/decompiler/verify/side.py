@@ -230,12 +230,12 @@ class Side:
     def handle(self, exception: Value) -> None:
         """Execute PUSH_EXC: ``exception`` becomes the one being handled."""
         self.push(Prev(self.handled))
-        self._set_handled(exception)
+        self.set_handled(exception)
 
     def restore(self, marker: Prev) -> None:
-        self._set_handled(marker.inner)
+        self.set_handled(marker.inner)
 
-    def _set_handled(self, exception: Value) -> None:
+    def set_handled(self, exception: Value) -> None:
         self.hold(exception)
         self.release(self.handled)
         self.handled = exception
@@ -245,7 +245,7 @@ class Side:
         while len(self.stack) > depth:
             value = self.stack[-1]
             if isinstance(value, Prev):
-                self._set_handled(value.inner)
+                self.set_handled(value.inner)
             self.pop()
 
     @property

@@ -6,7 +6,7 @@ from typing import Hashable, Literal, NamedTuple, Tuple, Union
 
 from depyf.decompiler.verify.values import Value
 
-Outcome = Literal["next", "raise", "for", "bound", "safe", "cells"]
+Outcome = Literal["next", "raise", "for", "bound", "safe", "cells", "handles"]
 Ending = Literal["return", "raise", "diverge"]
 
 
@@ -18,7 +18,7 @@ class Event(NamedTuple):
     truth; negated if ``negated``), and continues at the next operation if ``advance``.
     ``outcome``: "next", "raise" (it always raises), "for" (it may be exhausted), "bound" (the local ``arg`` is bound),
     "safe" (it can't raise, but is observable, wherever its handler is), "cells" (the operands fit closures from now
-    on).
+    on), "handles" (another exception may be the one being handled from now on).
     """
 
     kind: str

@@ -1,0 +1,221 @@
+"""Run programs in normal form, and compare with what CPython does with their bytecode.
+
+    python tools/fuzz/interpret_programs.py random -n 1000            # random programs of each kind, four seeds each
+    python tools/fuzz/interpret_programs.py corpus                    # the functions of tests/decompiler/corpus
+    python tools/fuzz/interpret_programs.py tests test_grammar test_with ...      # CPython's own tests
+    python tools/fuzz/interpret_programs.py random --by python3.8     # compiled by 3.8, lowered and run here
+
+``tests/support/interpreter.py`` is the interpreter, and shares nothing with the decompiler but the operations and
+lowering. A difference is a bug of the normal form, of lowering or of the interpreter; all proofs rest on the first two.
+Exit status 0 when no program differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from collections import Counter
+from pathlib import Path
+from types import CodeType
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+import corpus
+import random_checks
+from interpreted import KINDS, differs, observations
+from interpreter import Unsupported
+from stand_in import stand_in
+
+from depyf.decompiler.bytecode.code import Code
+from depyf.decompiler.bytecode.other_pythons import Interpreter
+
+Tally = Dict[str, int]
+
+BASIC = (
+    "test_augassign", "test_baseexception", "test_binop", "test_bool", "test_class", "test_compare",
+    "test_contains", "test_contextlib", "test_coroutines", "test_asyncgen", "test_decorators", "test_dictcomps",
+    "test_dynamic", "test_exception_hierarchy", "test_except_star", "test_extcall", "test_fstring",
+    "test_genericclass", "test_generators", "test_genexps", "test_global", "test_grammar", "test_iter",
+    "test_keywordonlyarg", "test_lambda", "test_listcomps", "test_named_expressions", "test_opcodes",
+    "test_patma", "test_pow", "test_positional_only_arg", "test_raise", "test_richcmp", "test_scope",
+    "test_setcomps", "test_slice", "test_string_literals", "test_subclassinit", "test_super", "test_unary",
+    "test_unpack", "test_unpack_ex", "test_with", "test_yield_from", "test_pep479", "test_bisect", "test_heapq",
+    "test_textwrap", "test_shlex", "test_configparser", "test_statistics", "test_dataclasses", "test_enum",
+    "test_functools", "test_collections", "test_json", "test_argparse",
+)  # fmt: skip
+
+
+def compilers(by: Optional[str]) -> Callable[[str], Optional[Tuple[CodeType, Code]]]:
+    """Return the function that compiles a random program, here and by the other Python."""
+    other = Interpreter(by) if by else None
+
+    def compiled(text: str) -> Optional[Tuple[CodeType, Code]]:
+        try:
+            mine = random_checks.code_of_program(text)
+            if other is None:
+                return mine, mine
+            module = other.compile(text, "<program>", "exec", 0)
+        except Exception:
+            return None
+        return mine, next(each for each in module.co_consts if getattr(each, "co_name", "") == "program")
+
+    return compiled
+
+
+def run_random(count: int, seed: int, by: Optional[str]) -> Iterator[Tuple[str, str]]:
+    compiled = compilers(by)
+    for kind, (make, run) in KINDS.items():
+        for number in range(count):
+            text = make(random.Random(seed * 1_000_003 + number))
+            pair = compiled(text)
+            if pair is None:
+                yield f"{kind}: no program", ""
+                continue
+            try:
+                found = differs(run, pair[0], stand_in(pair[1]), range(4))
+            except Unsupported as error:
+                yield f"{kind}: not supported", str(error)
+            except random_checks.TookTooLong:
+                yield f"{kind}: took too long", ""
+            else:
+                yield (f"{kind}: DIFFERENT", f"{text}\n{found}") if found else (f"{kind}: same", "")
+
+
+def run_corpus() -> Iterator[Tuple[str, str]]:
+    for specimen in corpus.specimens():
+        module = corpus.compile_corpus(specimen.file)
+        try:
+            mine, theirs = observations(specimen, module), observations(specimen, stand_in(module))
+        except Unsupported as error:
+            yield "corpus: not supported", f"{specimen.label}: {error}"
+            continue
+        yield ("corpus: same", "") if mine == theirs else ("corpus: DIFFERENT", f"{specimen.label}\n{mine}\n{theirs}")
+
+
+# --- CPython's own tests
+
+
+def record(name: str, interpreted: bool, file: str) -> None:
+    """Run the tests of one module, and write how each ended."""
+    import importlib.util
+
+    spec = importlib.util.find_spec(f"test.{name}")
+    if spec is None or spec.origin is None or spec.loader is None:
+        Path(file).write_text("null")
+        return
+    ran: set[int] = set()
+    kept: List[Code] = []
+
+    def note(code: Code) -> None:
+        if id(code) not in ran:
+            ran.add(id(code))
+            kept.append(code)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(spec.origin)
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        exec(stand_in(code, ran=note) if interpreted else code, vars(module))
+        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+        outcomes = _Outcomes()
+        suite.run(outcomes)
+    Path(file).write_text(json.dumps([outcomes.found, len(kept)]))
+
+
+class _Outcomes(unittest.TestResult):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Dict[str, str] = {}
+
+    def addSuccess(self, test: Any) -> None:  # noqa: N802
+        self.found.setdefault(test.id(), "passed")
+
+    def addError(self, test: Any, err: Any) -> None:  # noqa: N802
+        self.found[test.id()] = f"error: {err[0].__name__}: {err[1]}"[:300]
+
+    def addFailure(self, test: Any, err: Any) -> None:  # noqa: N802
+        self.found[test.id()] = f"failed: {err[1]}"[:300]
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: N802
+        if err is not None:
+            self.addFailure(test, err)
+
+    def addSkip(self, test: Any, reason: str) -> None:  # noqa: N802
+        self.found[test.id()] = "skipped"
+
+
+def run_tests(names: List[str], timeout: float) -> Iterator[Tuple[str, str]]:
+    for name in names:
+        found: List[Any] = []
+        with tempfile.TemporaryDirectory() as folder:
+            for mode in ("original", "interpreted"):
+                file = Path(folder) / mode
+                command = [sys.executable, __file__, "record", name, mode, str(file)]
+                try:
+                    done = subprocess.run(
+                        command, cwd=folder, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+                    )
+                    found.append(json.loads(file.read_text()) if file.exists() else done.stderr[-500:])
+                except subprocess.TimeoutExpired:
+                    found.append("timeout")
+        before, after = found
+        if before is None:
+            yield "tests: no such module", ""
+        elif not isinstance(before, list) or not isinstance(after, list):
+            yield "modules: not run", f"{name}: {before if isinstance(before, str) else after}"
+        else:
+            yield "modules: run", f"{name}: {len(before[0])} tests, {after[1]} code objects"
+            for _ in range(after[1]):
+                yield "code objects run", ""
+            for test in sorted({*before[0], *after[0]}):
+                mine, theirs = (each[0].get(test, "not run").partition(":")[0] for each in found)
+                same = mine == theirs
+                yield (
+                    (f"tests: {mine} in both", "")
+                    if same
+                    else ("tests: DIFFERENT", f"{test}: {mine}\n    {after[0].get(test)}")
+                )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["random", "corpus", "tests", "record"])
+    parser.add_argument("names", nargs="*", help="modules of the package test (a list of basic ones)")
+    parser.add_argument("-n", "--count", type=int, default=1000, help="random programs of each kind (1,000)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--by", metavar="PYTHON", help="random programs are compiled by this Python")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for the tests of one module (300)")
+    parser.add_argument("--show", type=int, default=5, help="differences to show of each kind (5)")
+    options = parser.parse_args()
+    if options.what == "record":
+        name, mode, file = options.names
+        record(name, mode == "interpreted", file)
+        return 0
+    sys.unraisablehook = lambda _unraisable: None
+    warnings.simplefilter("ignore")
+    rows = {
+        "random": lambda: run_random(options.count, options.seed, options.by),
+        "corpus": run_corpus,
+        "tests": lambda: run_tests(options.names or list(BASIC), options.timeout),
+    }[options.what]()
+    tally: Tally = Counter()
+    for outcome, detail in rows:
+        tally[outcome] += 1
+        if detail and (tally[outcome] <= options.show or outcome.endswith("DIFFERENT")):
+            print(f"{outcome}: {detail}", flush=True)
+    print(f"CPython {sys.version_info[0]}.{sys.version_info[1]}:", dict(tally))
+    return 1 if any(outcome.endswith("DIFFERENT") for outcome in tally) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
