@@ -29,7 +29,7 @@ from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Op
 
 import natively
 
-from depyf.decompiler.bytecode.code import is_code
+from depyf.decompiler.bytecode.code import FUTURE_FLAGS, is_code
 from depyf.decompiler.normal.ops import Handler, NormalCode, Op
 
 Next = Union[None, int, BaseException]
@@ -42,6 +42,14 @@ class Ending(NamedTuple):
 
     value: Any = None
     error: Optional[BaseException] = None
+
+
+class Left(BaseException):
+    """Leaves the operations of a generator or coroutine: the exception that its frame ended with."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 class Item(NamedTuple):
@@ -82,17 +90,23 @@ class Frame:
         self.make_function = make_function
         self.stack: List[Any] = []
         self.handled: Optional[BaseException] = None
+        self.flags = self.code.co_flags
         self.instr = normal.ops[0]
         self.index = 0
         self.snapshot: Dict[str, Any] = {}
-        self.cells: Dict[str, CellType] = dict(zip(self.code.co_freevars, closure))
-        for name in self.code.co_cellvars:  # an argument that closures use is in a cell from the start
-            self.cells[name] = CellType(variables.pop(name)) if name in variables else CellType()
+        # An argument that closures use is in a cell from the start. ``__class__`` may be a cell and free in one class
+        # body: closures get the cell, and names mean the free variable.
+        self.cells: Dict[str, CellType] = {
+            name: CellType(variables.pop(name)) if name in variables else CellType() for name in self.code.co_cellvars
+        }
+        free = dict(zip(self.code.co_freevars, closure))
+        self.hidden = {name: free[name] for name in self.cells if name in free}
+        self.cells = {**free, **self.cells}
         self.builtins: Mapping[str, Any] = vars(builtins)
 
-    @property
-    def is_coroutine(self) -> bool:
-        return bool(self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE))
+    def cell(self, name: str) -> CellType:
+        """Return the cell of a variable that is read or written by its name."""
+        return self.hidden.get(name) or self.cells[name]
 
     def popped(self, count: int) -> List[Any]:
         """Pop ``count`` values; return them, the top last."""
@@ -116,7 +130,8 @@ class Frame:
 
 @types.coroutine
 def steps(frame: Frame) -> Steps:
-    """Run the frame from ``frame.index`` to its end. Yields what the code yields, and what it awaits yields."""
+    """Run the frame from ``frame.index`` to its end. Yields what the code yields, and what it awaits yields.
+    Raises ``Left``."""
     index = frame.index
     while True:
         instr = frame.instr = frame.ops[index]
@@ -140,7 +155,7 @@ def steps(frame: Frame) -> Steps:
         elif isinstance(following, int):
             index = following
         elif instr.handler is None or isinstance(following, Unsupported):
-            return Ending(error=following)
+            raise Left(following)
         else:
             frame.unwind(instr.handler, following)
             index = instr.handler.target
@@ -157,16 +172,18 @@ def while_handled(handled: BaseException, function: Callable[..., Any], *argumen
         return function(*arguments)
 
 
-def finish(ending: Ending) -> Any:
+def finish(ending: Union[Ending, Left]) -> Any:
     """Return the value of a frame that has ended, or raise its exception, with the context that it has."""
-    if ending.error is None:
+    error = ending.error
+    if error is None:
+        assert isinstance(ending, Ending)
         return ending.value
-    context = ending.error.__context__
+    context = error.__context__
     try:
-        raise ending.error
+        raise error
     finally:
-        ending.error.__context__ = context
-        del ending, context
+        error.__context__ = context
+        del ending, error, context
 
 
 def start_iterating(frame: Frame) -> None:
@@ -184,7 +201,9 @@ def run(frame: Frame) -> Any:
     try:
         next(steps(frame))
     except StopIteration as stop:
-        ending = stop.value
+        ending: Ending = stop.value
+    except Left as left:
+        ending = Ending(error=left.error)
     return finish(ending)
 
 
@@ -217,7 +236,7 @@ def _load(frame: Frame, arg: Any) -> None:
             pass
     if scope.endswith("deref"):
         try:
-            frame.stack.append(frame.cells[name].cell_contents)
+            frame.stack.append(frame.cell(name).cell_contents)
             return
         except ValueError:
             pass
@@ -235,7 +254,7 @@ def _store(frame: Frame, arg: Any) -> None:
     scope, name = arg
     value = frame.stack.pop()
     if scope == "deref":
-        frame.cells[name].cell_contents = value
+        frame.cell(name).cell_contents = value
     elif isinstance(value, Marker) and value.kind == "saved":
         _restore(frame.variables if scope == "fast" else frame.cells, name, value.value)
     else:
@@ -260,7 +279,7 @@ def _delete(frame: Frame, arg: Any) -> None:
     elif scope == "deref":
         _load(frame, arg)  # of an empty cell it raises
         frame.stack.pop()
-        del frame.cells[name].cell_contents
+        del frame.cell(name).cell_contents
     else:
         namespace = frame.names if scope == "global" else frame.namespace
         try:
@@ -602,7 +621,13 @@ def _call_of(frame: Frame, target: Any, arguments: Any, keywords: Any = {}) -> A
         found = looks(frame, *arguments)
         if found is not NotImplemented:
             return found
-    return types.FunctionType(_CALLER, frame.names, "call")(target, arguments, keywords)
+    return _called(frame, target, arguments, keywords)
+
+
+def _called(frame: Frame, target: Any, arguments: Any, keywords: Any) -> Any:
+    # Builtins that compile inherit what the code that calls them has imported from ``__future__``.
+    flags = _CALLER.co_flags & ~FUTURE_FLAGS | frame.code.co_flags & FUTURE_FLAGS
+    return types.FunctionType(_CALLER.replace(co_flags=flags), frame.names, "call")(target, arguments, keywords)
 
 
 def _caller(target, arguments, keywords):  # type: ignore[no-untyped-def]
@@ -632,13 +657,22 @@ def _super(frame: Frame, *arguments: Any) -> Any:
     if arguments or "__class__" not in frame.cells or not frame.code.co_argcount:
         return NotImplemented
     first = frame.code.co_varnames[0]
-    owner = frame.cells[first].cell_contents if first in frame.cells else frame.variables[first]
-    return super(frame.cells["__class__"].cell_contents, owner)
+    found: List[Any] = []
+    for name in ("__class__", first):
+        try:
+            found.append(frame.cells[name].cell_contents if name in frame.cells else frame.variables[name])
+        except (KeyError, ValueError):
+            break
+    if len(found) < 2:
+        raise RuntimeError("super(): arg[0] deleted" if found else "super(): empty __class__ cell")
+    return super(*found)
 
 
 def _run_text(run: Callable[..., Any]) -> Callable[..., Any]:
-    def answer(frame: Frame, text: Any, *namespaces: Any) -> Any:
-        return run(text, *namespaces) if namespaces else run(text, frame.names, _locals(frame))
+    def answer(frame: Frame, text: Any, names: Any = None, namespace: Any = None) -> Any:
+        if names is None:
+            names, namespace = frame.names, _locals(frame) if namespace is None else namespace
+        return _called(frame, run, (text, names, namespace), {})
 
     return answer
 
@@ -770,7 +804,7 @@ def _branch(frame: Frame, arg: Any) -> Next:
 
 def _for(frame: Frame, arg: Any) -> Next:
     try:
-        frame.stack.append(type(frame.stack[-1]).__next__(frame.stack[-1]))
+        frame.stack.append(next(frame.stack[-1]))
     except StopIteration:
         frame.stack.pop()
         return frame.instr.target
@@ -937,7 +971,9 @@ MATCHING: Dict[Op, Rule] = {
 
 def _yield_from_iter(frame: Frame, arg: Any) -> None:
     value = frame.stack.pop()
-    if isinstance(value, types.CoroutineType) and not frame.is_coroutine:
+    if isinstance(value, types.CoroutineType) and not frame.flags & (
+        inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
+    ):
         raise TypeError("cannot 'yield from' a coroutine object in a non-coroutine generator")
     plain = isinstance(value, (types.CoroutineType, types.GeneratorType))
     frame.stack.append(value if plain else iter(value))

@@ -18,7 +18,7 @@ def function(text: str, name: str = "f") -> Callable[..., Any]:
     namespace: Dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(text, namespace)
+        exec(compile(text, "<natively>", "exec", dont_inherit=True), namespace)
     made: Callable[..., Any] = namespace[name]
     return made
 

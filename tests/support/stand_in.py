@@ -16,9 +16,9 @@ import sys
 import types
 import warnings
 from types import CodeType, FunctionType
-from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, List, Optional, Tuple, Union
 
-from interpreter import Ending, Frame, Item, finish, run, start_iterating, steps
+from interpreter import Ending, Frame, Item, Left, finish, run, start_iterating, steps
 
 from depyf.decompiler.bytecode.code import Code, docstring, nested_codes, parameter_names, version_of
 from depyf.decompiler.bytecode.nesting import Names, names_of
@@ -28,9 +28,15 @@ from depyf.decompiler.normal.ops import NormalCode
 Lowered = Callable[[Code], NormalCode]
 
 _PLAIN = "def f({parameters}):\n  return 'LEAVE'('RUN'('GLOBALS'(), {closure}, {namespace}, {arguments}))"
-_GENERATOR = "def f({parameters}):\n  return 'LEAVE'((yield from 'RUN'('GLOBALS'(), {closure}, None, {arguments})))"
-_LAMBDA = "f = lambda {parameters}: 'LEAVE'((yield from 'RUN'('GLOBALS'(), {closure}, None, {arguments})))"
-_COROUTINE = "async def f({parameters}):\n  return 'LEAVE'(await 'RUN'('GLOBALS'(), {closure}, None, {arguments}))"
+_GENERATOR = """def f({parameters}):
+  try:
+    ended = yield from 'RUN'('GLOBALS'(), {closure}, None, {arguments})
+  except 'LEFT' as left:
+    ended = left
+  return 'LEAVE'(ended)
+"""
+_LAMBDA = "f = lambda {parameters}: 'LEAVE'((yield from 'ENDED'('RUN'('GLOBALS'(), {closure}, None, {arguments}))))"
+_COROUTINE = _GENERATOR.replace("def", "async def").replace("yield from", "await")
 _ASYNC_GENERATOR = """async def f({parameters}):
   steps = 'RUN'('GLOBALS'(), {closure}, None, {arguments})
   sent = error = None
@@ -75,7 +81,9 @@ class _StandIns:
             "GLOBALS": globals,
             "LOCALS": locals,
             "ADVANCE": _advance,
+            "ENDED": _ended,
             "ANYTHING": BaseException,
+            "LEFT": Left,
         }
         made = _compiled(_text(code), bool(code.co_freevars))
         names = made.co_varnames[len(parameter_names(code)) :]
@@ -104,7 +112,8 @@ class _StandIns:
             if self._ran is not None:
                 self._ran(code)
             frame = Frame(normal, names, dict(zip(variables, arguments)), closure, namespace, self._function)
-            frame.builtins = sys._getframe(1).f_builtins  # of the stand-in
+            caller = sys._getframe(1)  # the stand-in
+            frame.builtins, frame.flags = caller.f_builtins, caller.f_code.co_flags
             if _asks_first(code):
                 start_iterating(frame)
                 asynchronous = code.co_flags & inspect.CO_ASYNC_GENERATOR
@@ -136,7 +145,16 @@ def _asks_first(code: Code) -> bool:
 
 
 def _generator(frame: Frame) -> Generator[Any, Any, Any]:
-    return finish((yield from steps(frame)))
+    return finish((yield from _ended(steps(frame))))
+
+
+@types.coroutine
+def _ended(running: Any) -> Generator[Any, Any, Union[Ending, Left]]:
+    try:
+        ending: Ending = yield from running
+    except Left as left:
+        return left
+    return ending
 
 
 async def _async_generator(frame: Frame) -> Any:
@@ -168,6 +186,8 @@ def _advance(running: Any, sent: Any, error: Optional[BaseException]) -> Generat
         return False, item.value
     except StopIteration as stop:
         return True, stop.value
+    except Left as left:
+        return True, left
 
 
 def _text(code: Code) -> str:
