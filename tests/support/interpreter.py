@@ -402,9 +402,10 @@ def _delete_attr(frame: Frame, arg: Any) -> None:
 
 
 def _super_attr(frame: Frame, arg: Any) -> None:
-    name, _ = arg
-    kind, cls, owner = frame.popped(3)
-    frame.stack.append(getattr(_call_of(frame, kind, [cls, owner]), name))
+    name, written = arg
+    kind, *arguments = frame.popped(3)
+    # ``super()`` has arguments in the source or not; another ``super`` than the builtin gets those of the source.
+    frame.stack.append(getattr(_call_of(frame, kind, arguments if written or kind is super else []), name))
 
 
 OPERATORS: Dict[Op, Rule] = {
@@ -867,10 +868,20 @@ def _check_exc_group(frame: Frame, arg: Any) -> None:
             match = group("", [error])
             match.__traceback__ = error.__traceback__
     elif isinstance(error, group):
-        match, rest = error.split(kind)
+        match, rest = _split(error, kind)
     if match is not None:
         frame.handled = match
     frame.stack += [rest, match]
+
+
+def _split(group: Any, kind: Any) -> Any:
+    parts = group.split(kind)
+    name = type(group).__name__
+    if not isinstance(parts, tuple):
+        raise TypeError(f"{name}.split must return a tuple, not {type(parts).__name__}")
+    if len(parts) < 2:
+        raise TypeError(f"{name}.split must return a 2-tuple, got tuple of size {len(parts)}")
+    return parts[:2]
 
 
 def _has_base(kind: Any, name: str) -> bool:

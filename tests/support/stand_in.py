@@ -29,19 +29,30 @@ Lowered = Callable[[Code], NormalCode]
 
 _PLAIN = "def f({parameters}):\n  return 'LEAVE'('RUN'('GLOBALS'(), {closure}, {namespace}, {arguments}))"
 _GENERATOR = """def f({parameters}):
+  steps = 'RUN'('GLOBALS'(), {closure}, None, {arguments})
+  sent = error = None
+  while True:
+    done, value = 'ADVANCE'(steps, sent, error)
+    if done:
+      return 'LEAVE'(value)
+    try:
+      sent, error = (yield value), None
+    except 'ANYTHING' as thrown:
+      sent, error = None, thrown
+"""
+_LAMBDA = "f = lambda {parameters}: 'LEAVE'((yield from 'ENDED'('RUN'('GLOBALS'(), {closure}, None, {arguments}))))"
+_COROUTINE = """async def f({parameters}):
   try:
-    ended = yield from 'RUN'('GLOBALS'(), {closure}, None, {arguments})
+    ended = await 'RUN'('GLOBALS'(), {closure}, None, {arguments})
   except 'LEFT' as left:
     ended = left
   return 'LEAVE'(ended)
 """
-_LAMBDA = "f = lambda {parameters}: 'LEAVE'((yield from 'ENDED'('RUN'('GLOBALS'(), {closure}, None, {arguments}))))"
-_COROUTINE = _GENERATOR.replace("def", "async def").replace("yield from", "await")
 _ASYNC_GENERATOR = """async def f({parameters}):
   steps = 'RUN'('GLOBALS'(), {closure}, None, {arguments})
   sent = error = None
   while True:
-    done, value = await 'ADVANCE'(steps, sent, error)
+    done, value = await 'AWAIT'(steps, sent, error)
     if done:
       'LEAVE'(value)
       return
@@ -80,7 +91,8 @@ class _StandIns:
             "LEAVE": finish,
             "GLOBALS": globals,
             "LOCALS": locals,
-            "ADVANCE": _advance,
+            "ADVANCE": _next,
+            "AWAIT": _advance,
             "ENDED": _ended,
             "ANYTHING": BaseException,
             "LEFT": Left,
@@ -169,6 +181,16 @@ async def _async_generator(frame: Frame) -> Any:
             sent, error = (yield value), None
         except BaseException as thrown:
             sent, error = None, thrown
+
+
+def _next(running: Any, sent: Any, error: Optional[BaseException]) -> Tuple[bool, Any]:
+    """Run a generator until it yields or ends."""
+    try:
+        return False, running.send(sent) if error is None else running.throw(error)
+    except StopIteration as stop:
+        return True, stop.value
+    except Left as left:
+        return True, left
 
 
 @types.coroutine

@@ -70,12 +70,25 @@ def test_a_wrong_operation_is_noticed() -> None:
         return replace(normal, ops=tuple(ops))
 
     module = compile("def f(a):\n def g(): return a - 1\n return g()", "<f>", "exec")
-    results = []
-    for code in (module, stand_in(module), stand_in(module, wrong)):
-        names: Dict[str, Any] = {}
-        exec(code, names)
-        results.append(names["f"](3))
-    assert results == [2, 2, 4]
+    assert [result_of(code) for code in (module, stand_in(module), stand_in(module, wrong))] == [2, 2, 4]
+
+
+CLASS_BODY = """def f(a):
+    class B:
+        locals()["a"] = 5
+        b = a
+    class C:
+        a = 7
+        def g(self): return a
+        b = [a, (lambda: a)()]
+    return B.b, C.b, C().g()
+"""
+
+
+def test_a_class_body_looks_into_its_namespace_first() -> None:
+    """Neither the corpus nor random programs do this: LOAD_CLASSDEREF lowered as LOAD_DEREF passed all of them."""
+    module = compile(CLASS_BODY, "<f>", "exec")
+    assert [result_of(module), result_of(stand_in(module))] == [(5, [7, 3], 3)] * 2
 
 
 GROUP = "def f(g):\n try: g()\n except* ValueError: raise\n"
@@ -99,6 +112,12 @@ def test_except_star_handles_the_part_that_it_matches() -> None:
 
     assert compare(original, candidate, always_prove=True).proved
     assert not compare(original, candidate, lowered=by_hand, always_prove=True).proved
+
+
+def result_of(module: CodeType) -> Any:
+    names: Dict[str, Any] = {}
+    exec(module, names)
+    return names["f"](3)
 
 
 def function_in(module: CodeType) -> CodeType:
