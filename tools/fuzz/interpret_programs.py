@@ -61,10 +61,13 @@ NOT_COMPARED = {
         "test_exit_exception_traceback", "test_frame_locals_outlive_generator",
         "test_frame_locals_outlive_generator_with_exec", "test_frame_outlives_generator", "test_group_prefix_chars",
         "test_group_prefix_chars_default", "test_origin_tracking", "test_origin_tracking_warning",
-        "test_send_with_yield_from", "test_stack_in_coroutine_throw", "test_throw_with_yield_from",
+        "test_partial_as_method", "test_send_with_yield_from", "test_stack_in_coroutine_throw",
+        "test_throw_with_yield_from",
         "test_throw_with_yield_from_custom_generator", "TestFileTypeDeprecation", "TestTracing",
     ),
-    "depth of recursion, moments of signals": ("test_exit_called_after_interrupt", "test_fstring_nested_too_deeply"),
+    "depth of recursion, moments of signals": (
+        "test_exit_called_after_interrupt", "test_fstring_nested_too_deeply", "test_lru_recursion",
+    ),
     "reference counts": ("test_for_6", "test_nokeepref"),
     "bytecode": ("test_annotations_constant_fold",),
     "what a suspended object says of itself": (

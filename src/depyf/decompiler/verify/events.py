@@ -7,17 +7,17 @@ from typing import Callable, Dict, Tuple
 from depyf.decompiler.normal.ops import Instr, Op
 from depyf.decompiler.verify.machine import Machine
 from depyf.decompiler.verify.side import Side
-from depyf.decompiler.verify.stops import Event
+from depyf.decompiler.verify.stops import Event, Outcome
 from depyf.decompiler.verify.values import Const, Value
 
 EventRule = Callable[[Machine, Side, Instr], Event]
 
 
-def _plain(kind: str, looks: int, pops: int, results: str) -> EventRule:
+def _plain(kind: str, looks: int, pops: int, results: str, outcome: Outcome = "next") -> EventRule:
     """Return the rule of an event that inspects the ``looks`` topmost values and pops ``pops`` values."""
 
     def rule(machine: Machine, side: Side, instr: Instr) -> Event:
-        return Event(kind, instr.arg, topmost(side, looks), results, pops)
+        return Event(kind, instr.arg, topmost(side, looks), results, pops, outcome=outcome)
 
     return rule
 
@@ -77,10 +77,6 @@ def _into(kind: str) -> EventRule:
     return rule
 
 
-def _split_group(machine: Machine, side: Side, instr: Instr) -> Event:
-    return Event("split the exception group", None, topmost(side, 2), "vv", 2, outcome="handles")
-
-
 EVENTS: Dict[Op, EventRule] = {
     Op.UNARY: _plain("unary", 1, 1, "v"),
     Op.BINARY: _plain("binary", 2, 2, "v"),
@@ -118,7 +114,7 @@ EVENTS: Dict[Op, EventRule] = {
     Op.YIELD: _plain("yield", 1, 1, "v"),
     Op.YIELD_FROM: _plain("yield from", 2, 2, "v"),
     Op.CHECK_EXC: _plain("exception matches", 2, 1, "b"),
-    Op.CHECK_EXC_GROUP: _split_group,
+    Op.CHECK_EXC_GROUP: _plain("split the exception group", 2, 2, "vv", "handles"),
     Op.PREP_RERAISE_STAR: _plain("gather exceptions", 2, 2, "v"),
     Op.WITH: _plain("enter", 1, 1, "vv"),
     Op.ASYNC_WITH: _plain("async enter", 1, 1, "vv"),
