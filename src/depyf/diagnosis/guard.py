@@ -10,7 +10,7 @@ import enum
 from typing import NamedTuple, Optional, Tuple
 
 from depyf.base.quick_dataclass import dataclass, replace
-from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.guard_sources import as_written, size_in_parts
 
 Location = Tuple[str, int]
 """A file and a line, from 1."""
@@ -165,6 +165,21 @@ class Guard:
     def subject(self) -> str:
         """``source`` as the user writes it."""
         return as_written(self.source)
+
+    @property
+    def bounded_size(self) -> Optional[Tuple[str, str, str]]:
+        """The tensor, the dimension, and the bounds in words, of one size between numbers (``2 <= L['x'].size()[0]``);
+        None for another guard."""
+        found = size_in_parts(self.sizes[0]) if len(self.sizes) == 1 else None
+        if found is None or set(self.operators) != {"<="} or self.sizes[0] not in self.operands:
+            return None
+        at = self.operands.index(self.sizes[0])
+        least, most = self.operands[:at], self.operands[at + 1 :]
+        if len(least) > 1 or len(most) > 1 or not all(each.isdigit() for each in (*least, *most)):
+            return None
+        if not most:
+            return (*found, f"{least[0]} or more")
+        return (*found, f"{least[0]} to {most[0]}" if least else f"at most {most[0]}")
 
     def with_actual(self, actual: Optional[str]) -> Guard:
         """Return the guard with the current value, unless its text has it."""

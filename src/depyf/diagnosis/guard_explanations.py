@@ -24,6 +24,9 @@ from depyf.diagnosis.guard_advice import (
 from depyf.diagnosis.guard_sources import as_written, helper_as_written, is_tested
 from depyf.diagnosis.state_explanations import StateExplanation, explain_keys, explain_state
 
+MORE, AND = "more has changed since that entry was compiled: ", "; "
+"""What an advice has behind what avoids one failure: how to avoid the others of the same entry."""
+
 
 @dataclass(frozen=True)
 class GuardExplanation:
@@ -74,8 +77,8 @@ class GuardExplanation:
             return self.advice
         left = len(parts) - _MOST_OTHERS
         more = [f"and {left} more"] if left > 0 else []
-        changed = f"more has changed since that entry was compiled: {'; '.join([*parts[:_MOST_OTHERS], *more])}"
-        return f"{own}; {changed}" if own else changed
+        changed = f"{MORE}{'; '.join([*parts[:_MOST_OTHERS], *more])}"
+        return f"{own}{AND}{changed}" if own else changed
 
     @property
     def checked(self) -> str:
@@ -429,6 +432,10 @@ def _function(guard: Guard) -> GuardExplanation:
 def _relation(guard: Guard) -> GuardExplanation:
     what = ", which does not hold" if guard.actual is None else f"; now: {guard.actual}"
     words = f"it was compiled for {as_written(guard.detail)}{what}"
+    now = (guard.actual or "").rpartition(" is ")[2]
+    if guard.bounded_size is not None and now.isdigit():
+        name, dimension, bounds = guard.bounded_size
+        words = f"{name} has size {now} in dimension {dimension}, and was compiled for {bounds}"
     is_of_sizes = any(part in guard.detail for part in (".size()", ".stride()", ".storage_offset()"))
     cause = GuardCause.SIZES if is_of_sizes else GuardCause.BRANCH
     if "use_duck_shape" in guard.hint:  # no line of the program asked for it

@@ -24,6 +24,7 @@ _IDENTIFIER = regex(r"[^\W\d]\w*\Z")
 _FROM_NUMPY = regex(r"___from_numpy\(([^()]*)\)")
 _CELL = regex(r"\.__closure__\[(\d+)\]\.cell_contents")
 _ON_STACK = regex(r"\b___stack(\d+)\b(?=([.\[(]?))")
+_SIZE = regex(r"(.+)\.size\(\)\[(\d+)\]\Z")
 _ONE_LOCAL = regex(r"L\['([^'\\]*)'\]\Z")
 _KEY = regex(r"\[('[^']*'|\"[^\"]*\"|-?\d+)\]")
 _CLASS = regex(r"<(?:class|enum) '([^']*)'>")
@@ -216,3 +217,9 @@ def class_name(text: str) -> str:
 def with_names_of_classes(code: str) -> str:
     """Return code with the last names of the classes in it, which PyTorch prints as ``<class 'a.B'>``."""
     return _CLASS.sub(lambda match: match.group(1).rpartition(".")[2], code)
+
+
+def size_in_parts(text: str) -> Optional[Tuple[str, str]]:
+    """Return the tensor as the user writes it, and the dimension, of ``L['x'].size()[0]``; None of another text."""
+    found = _SIZE.match(text)
+    return None if found is None else (as_written(found[1]), found[2])

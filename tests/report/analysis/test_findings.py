@@ -250,6 +250,27 @@ def test_each_cause_of_recompilations_is_a_finding_with_its_own_advice() -> None
     }
 
 
+def test_one_cause_is_one_finding_whatever_else_has_changed() -> None:
+    """Found in a reinforcement loop: each reward of an episode made a finding of its own."""
+    more = "; more has changed since that entry was compiled: rewards[{}] (the same)."
+    recompiles = tuple(
+        Recompile(
+            f"0/{number}",
+            0,
+            (FailedEntryGuard("0/0", "n", f"rewards[{number}] is 2.0", checked=f"rewards[{number}]"),),
+            "Pass a tensor" + (more.format(number + 1) if number < 3 else "."),
+            (0, 6),
+            "number",
+        )
+        for number in (1, 2, 3)
+    )
+    (found,) = findings_of(run(recompiles=recompiles), Parts())
+    assert found.title == "f was recompiled 3 times (guard on rewards[1] and 2 more)"
+    assert found.text.endswith("Pass a tensor. In 2 of the 3, more has changed: what, stands with each of them.")
+    (one,) = findings_of(run(recompiles=recompiles[:1]), Parts())
+    assert one.text.endswith("Pass a tensor" + more.format(2))
+
+
 def test_breaks_of_one_title_with_different_advice_are_different_findings() -> None:
     breaks = (GraphBreak("0/0", (0, 4), "skipped", advice="Read the time before."),)
     breaks += (GraphBreak("0/0", (0, 5), "skipped", advice="Draw the number before."),)

@@ -74,11 +74,13 @@ def test_callers_that_differ_or_can_not_be_read_give_no_name() -> None:
 
 
 def test_a_result_is_called_after_what_was_called() -> None:
-    assert words(caller("    append = g(t)\n")) == f"what g() returned is not {OTHER}"
+    assert words(caller("    append = g(t)\n")) == f"the result of g() is not {OTHER}"
     item = "    append = __compiled_fn_2(x)[0].item()\n"
-    assert words(caller(item)) == f"what .item() returned is not {OTHER}"
+    assert words(caller(item)) == f"the result of .item() is not {OTHER}"
     kept = "    (out,) = __compiled_fn_2(x)\n    item = out.item\n    append = item()\n    del item\n"
-    assert words(caller(kept)) == f"what .item() returned is not {OTHER}"
+    assert words(caller(kept)) == f"the result of .item() is not {OTHER}"
+    assert words(caller("    append = random.choice(t)\n")) == f"the result of random.choice() is not {OTHER}"
+    assert words(caller("    append = t.log.pop()\n")) == f"the result of t.log.pop() is not {OTHER}"
     two = caller(item + item.replace("append", "h"))
     assert words(two) == f"{ONE} is not {OTHER}"  # two of one name are told apart
 
@@ -95,4 +97,4 @@ def test_a_value_of_the_stack_says_what_it_is() -> None:
     texts = {"resumed": RESUMED, "caller": caller(code)}
     artifacts = [Artifact(each, "transformed", each, text=text) for each, text in texts.items()]
     (found,) = with_stack_values((Recompile("1/1", 1, (failed,)),), compilations, artifacts)
-    assert found.failed[0].words == "log.lines.append.__self__ and (what g() returned).n"
+    assert found.failed[0].words == "log.lines.append.__self__ and (the result of g()).n"

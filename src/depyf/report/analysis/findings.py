@@ -17,6 +17,7 @@ from depyf.diagnosis.break_advice import advice_for_phase, described_break, desc
 from depyf.diagnosis.breaks_of_wrappers import is_of_ddp
 from depyf.diagnosis.compile_errors import is_of_python
 from depyf.diagnosis.constraints import violated_constraint
+from depyf.diagnosis.guard_explanations import AND, MORE
 from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.shapes import own_places
@@ -207,10 +208,15 @@ def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedEntryGuard]) ->
 def _recompiles(run: Run, costs: Costs) -> Iterator[Finding]:
     by_cause: Dict[Tuple[int, str, str], List[Recompile]] = {}
     for each in run.recompiles:
-        by_cause.setdefault((run.root(each.function), each.cause, each.advice), []).append(each)
+        by_cause.setdefault((run.root(each.function), each.cause, _remedy(each)), []).append(each)
     for (function, *_), recompiles in by_cause.items():
         spent = costs.take(each.compile_id for each in recompiles)
         yield _recompiles_of_a_cause(run, function, recompiles, spent)
+
+
+def _remedy(recompile: Recompile) -> str:
+    """Return the advice for the guard that failed, without what else has changed: that differs from call to call."""
+    return recompile.advice.partition(f"{AND}{MORE}")[0].rstrip(".")
 
 
 def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompile], seconds: float) -> Finding:
@@ -228,7 +234,13 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
             if after_breaks == len(recompiles)
             else f", {_times(after_breaks)} where it resumes after a graph break"
         )
-    text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{first.advice}".strip() if why else first.advice
+    advice = first.advice
+    if any(each.advice != advice for each in recompiles):
+        more = sum(MORE in each.advice for each in recompiles)
+        advice = (
+            f"{_remedy(first)}. In {more} of the {len(recompiles)}, more has changed: what, stands with each of them."
+        )
+    text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{advice}".strip() if why else advice
     return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds)
 
 

@@ -111,12 +111,16 @@ def _as_written(value: ast.expr, code: ast.FunctionDef) -> Optional[str]:
 
 
 def _returned(called: ast.expr, bound: AbstractSet[str]) -> Optional[str]:
-    """Return what a call's result is called: ``what .item() returned``, after a method or a function of the program."""
-    if isinstance(called, ast.Attribute) and not called.attr.startswith("__"):
-        return f"what .{called.attr}() returned"
-    if isinstance(called, ast.Name) and called.id not in bound and not called.id.startswith("__"):
-        return f"what {called.id}() returned"
-    return None
+    """Return what a call's result is called: ``the result of random.random()``, or ``the result of .item()`` where the
+    object has no name in the program."""
+    first = called
+    while isinstance(first, ast.Attribute):
+        if first.attr.startswith("__"):
+            return None
+        first = first.value
+    if isinstance(first, ast.Name) and first.id not in bound and not first.id.startswith("__"):
+        return f"the result of {unparse(called)}()"
+    return f"the result of .{called.attr}()" if isinstance(called, ast.Attribute) else None
 
 
 def _renamed(recompile: Recompile, names: Mapping[str, str]) -> Recompile:

@@ -108,23 +108,32 @@ function recompileGroup(run, { index, list, spent }, chosen) {
     el("p", { class: "quiet" }, `recompiled ${list.length === 1 ? "once" : `${digits(list.length)} times`}${spent ? `, ${seconds(spent)} of compile time` : ""}`),
     matrix(run, rows),
     list.length > 1 ? advices(causes) : null,
-    cardsOf(run, list, new Set(list.length > 1 ? causes.slice(0, MOST_CAUSES).map(([first]) => first.advice) : []), chosen)
+    cardsOf(run, list, new Set(list.length > 1 ? causes.slice(0, MOST_CAUSES).map(adviceOf) : []), chosen)
   );
+}
+
+const MORE_CHANGED = "; more has changed since that entry was compiled: "; // differs from call to call
+
+const remedyOf = (each) => each.advice.split(MORE_CHANGED)[0].replace(/\.$/, "");
+
+// The advice of one cause: what else had changed stands with each recompilation where it differs.
+function adviceOf(met) {
+  if (met.every((each) => each.advice === met[0].advice)) return met[0].advice;
+  return `${remedyOf(met[0])}. In ${digits(met.filter((each) => each.advice.includes(MORE_CHANGED)).length)} of the ${digits(met.length)}, more had changed: see each of them below.`;
 }
 
 // Recompilations by their cause, most first: one cause has one advice.
 function causesOf(list) {
-  return [...grouped(list.filter((each) => each.advice), (each) => JSON.stringify([each.cause, each.advice])).values()].sort((one, other) => other.length - one.length);
+  return [...grouped(list.filter((each) => each.advice), (each) => JSON.stringify([each.cause, remedyOf(each)])).values()].sort((one, other) => other.length - one.length);
 }
 
 // What would avoid the recompilations of each cause.
 function advices(causes) {
   if (!causes.length) return null;
-  const [[only]] = causes;
-  if (causes.length === 1) return el("p", { class: "advice" }, el("b", {}, "What would avoid them: "), prose(only.advice));
+  if (causes.length === 1) return el("p", { class: "advice" }, el("b", {}, "What would avoid them: "), prose(adviceOf(causes[0])));
   const row = (met) => {
     const [first, ...others] = new Set(met.flatMap((each) => each.failed.slice(0, 1)).map(checkOf));
-    return el("li", {}, first ? el("code", {}, shortened(first, 60)) : null, others.length ? ` and ${digits(others.length)} more` : "", ` (${digits(met.length)} of them): `, prose(met[0].advice));
+    return el("li", {}, first ? el("code", {}, shortened(first, 60)) : null, others.length ? ` and ${digits(others.length)} more` : "", ` (${digits(met.length)} of them): `, prose(adviceOf(met)));
   };
   const left = causes.length - MOST_CAUSES;
   return [
