@@ -17,7 +17,7 @@ from typing import Optional, Sequence
 from depyf import __version__
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.cli import bug_reporting, completing, decompiling, documents, reporting, running
+from depyf.cli import attaching, bug_reporting, completing, decompiling, documents, reporting, running
 from depyf.cli.parsing import Parser
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
@@ -115,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     bug_reporting.add_extract_command(commands)
     reporting.add_memory_command(commands)
     decompiling.add_commands(commands)
+    attaching.add_command(commands)
     running.add_hook_commands(commands)
     bug_reporting.add_command(commands)
     documents.add_commands(commands)

@@ -1,5 +1,5 @@
-"""``DEPYF_WATCH=1``, ``DEPYF_SHADOW=1000`` and ``DEPYF_DUMP=directory`` in the environment: watch, check or dump an
-unchanged program.
+"""``DEPYF_WATCH=1``, ``DEPYF_SHADOW=1000``, ``DEPYF_ATTACH=1`` and ``DEPYF_DUMP=directory`` in the environment: watch,
+check or dump an unchanged program, or let ``depyf attach`` ask it.
 
 ``begin`` is called when Python starts: by the files that ``depyf install-hook`` writes (``start_hook.py``), and by
 ``at_start/sitecustomize.py`` in the processes that a program under ``depyf run --follow`` starts.
@@ -19,6 +19,7 @@ from depyf.running.torch_import import when_compiler_is_imported
 
 VARIABLE = "DEPYF_WATCH"
 SHADOW = "DEPYF_SHADOW"
+ATTACH = "DEPYF_ATTACH"
 
 
 _begun: List[bool] = []
@@ -44,6 +45,10 @@ def _begin() -> None:
         when_compiler_is_imported(lambda: _shadow(int(every)))
     elif every not in ("", "0"):
         error_line(visible(f"depyf: {SHADOW}={every}: must be a number of calls, one of which is checked (1000)"))
+    if os.environ.get(ATTACH, "") not in ("", "0"):
+        from depyf.running.attached import listen
+
+        listen(os.environ[ATTACH])
     if os.environ.get("DEPYF_DUMP"):
         from depyf.running.following import begin_to_dump
 

@@ -1,7 +1,7 @@
 """``depyf install-hook``: files in site-packages that make every Python that starts there check the environment.
 
 Up to Python 3.14 a line of ``depyf_hook.pth`` is run at startup; from 3.15 on ``depyf_hook.start`` names a function
-(PEP 829), and that line is ignored if both exist. Neither does anything without ``DEPYF_DUMP`` or ``DEPYF_WATCH``.
+(PEP 829), and that line is ignored if both exist. Neither does anything without one of ``VARIABLES``.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from depyf.base.asynchronous import suppressed, synchronous
 
 MARK = "# Written by `depyf install-hook`; `depyf uninstall-hook` removes it.\n"
 
+VARIABLES = ("DEPYF_DUMP", "DEPYF_WATCH", "DEPYF_SHADOW", "DEPYF_ATTACH")
+
 _MODULE = f'''{MARK}
 import os
 
 
 def begin():
     """Begin what the environment asks for: without these variables, nothing."""
-    if os.environ.get("DEPYF_DUMP") or os.environ.get("DEPYF_WATCH", "0") not in ("", "0"):
+    if any(os.environ.get(name, "0") not in ("", "0") for name in {VARIABLES!r}):
         try:
             from depyf.running.by_environment import begin
         except ImportError:  # depyf was removed
@@ -33,8 +35,8 @@ def begin():
 FILES: Dict[str, str] = {
     "depyf_hook.py": _MODULE,
     # The variables are checked here, too: an import takes longer than everything else.
-    "depyf_hook.pth": f"{MARK}import os; (os.environ.get('DEPYF_DUMP') or os.environ.get('DEPYF_WATCH')) "
-    "and __import__('depyf_hook').begin()\n",
+    "depyf_hook.pth": f"{MARK}import os; any(map(os.environ.get, {VARIABLES!r})) and "
+    "__import__('depyf_hook').begin()\n",
     "depyf_hook.start": f"{MARK}depyf_hook:begin\n",
 }
 """The files in the order in which they are written: the module that the others name comes first."""

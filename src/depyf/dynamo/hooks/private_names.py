@@ -166,6 +166,16 @@ FORMAT_ERROR = _Name(_CONVERT_FRAME, "format_error_msg", "errors that fall back 
 COMPILATION_METRICS = _Name(
     "torch._dynamo.utils", "_compilation_metrics", "why does not know that the last compilation raised"
 )
+METRICS_CONTEXT = _Name(
+    "torch._dynamo.utils", "get_metrics_context", "attach does not know for how long a compilation has run", "2.6"
+)
+METRICS_BEGUN = _Word(
+    "torch._dynamo.metrics_context",
+    "_start_time_ns",
+    "attach does not know for how long a compilation has run",
+    "2.6",
+)
+COUNTERS = _Name("torch._dynamo.utils", "counters", "attach shows no counters")
 ONE_GRAPH = _Word(_CONVERT_FRAME, "_one_graph", "why does not know fullgraph=True", "2.3")
 LIMIT_OF_CALLBACK = _Word(
     _CONVERT_FRAME, "_recompile_limit", "why does not know torch.compile(recompile_limit=)", "2.13"
@@ -291,6 +301,7 @@ LOADED_MODULES = _Name(_CODECACHE, "PyCodeCache.modules", "profile sees no kerne
 RECORD_FUNCTION_FAST = _Name("torch._C._profiler", "_RecordFunctionFast", "profile sees no kernels of C++")
 GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "stages that a warm cache skips are not stored", "2.8")
 AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.5")
+ASYNC_COMPILE = _Name("torch._inductor.async_compile", "AsyncCompile", "attach says of kernels that they are lowered", "2.6")
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
 )

@@ -11,6 +11,7 @@ from dataclasses import field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Deque, Dict, Iterator, List, Optional, Tuple
 
+from depyf.base.asynchronous import suppressed
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.hooks.nested_code import closure_of
@@ -124,3 +125,23 @@ def _kernel(graph: object) -> Kernel:
         post_grad=str(getattr(graph, "inductor_post_grad_graph_str", "") or ""),
         backward=backward if isinstance(backward, bool) else None,
     )
+
+
+def tensor_bytes(compiled: object) -> int:
+    """Return how many bytes the tensors have that the graphs in a ``__compiled_fn`` hold: constants, parameters and
+    buffers that are no inputs. A storage counts once."""
+    import torch
+
+    storages: Dict[int, int] = {}
+    for part, _ in _walk(compiled):
+        held: List[object] = []
+        if isinstance(part, torch.fx.GraphModule):
+            held = [value for names in (private_names.PARAMETERS, private_names.BUFFERS) for value in names.of(part).values()]
+        elif _is_compiled_graph(part):
+            held = list((getattr(part, "constants", None) or {}).values())
+        for each in held:
+            if type(each) in (torch.Tensor, torch.nn.Parameter):
+                with suppressed(RuntimeError, NotImplementedError):  # without a storage
+                    storage = each.untyped_storage()
+                    storages[id(storage) if storage.device.type == "meta" else storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())

@@ -1,0 +1,95 @@
+"""``depyf attach``: ask running processes what they compile, and begin and end sessions in them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Dict, List, Mapping
+
+from depyf.base.messages import error_line
+from depyf.base.visible import visible
+from depyf.running.attach import AttachError, ask, descendants
+
+_SECONDS = 5.0
+"""How long a program may be kept waiting for its answer."""
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``attach`` to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "attach",
+        help="ask a running process what it compiles now and what it has compiled",
+        description="Asks processes of the same user, which go on, without a restart: what is compiled now, and from "
+        "which line; all compiled functions with their entries, guards and limits; counters; settings in force. Python "
+        "3.14 and later can be asked at any time (sys.remote_exec). Older ones answer a signal if they were started "
+        "with DEPYF_ATTACH=1 and `depyf install-hook` had been run. Exit status 0, 2 when a process can't be asked or "
+        "has not answered.",
+    )
+    parser.add_argument("pid", metavar="PID", type=int, nargs="+", help="the number of a process")
+    parser.add_argument("--tree", action="store_true", help="ask the processes that it has started, too")
+    parser.add_argument("--why", action="store_true", help="print the guards that failed last")
+    parser.add_argument("--json", action="store_true", help="print all as JSON, with guards and decompiled code")
+    parser.add_argument("-o", "--output", metavar="DIR", help="write the decompiled code of each function into DIR")
+    parser.add_argument("--start", metavar="DIR", help="dump what the process compiles from now on into DIR")
+    parser.add_argument("--stop", action="store_true", help="end the dump that --start has begun")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=float, default=30.0, help="how long to wait for an answer (30)"
+    )
+    parser.add_argument(
+        "--signal", metavar="NAME", help="the signal that the process answers, where its environment does not say it"
+    )
+    parser.set_defaults(run=_attach)
+
+
+def _attach(options: argparse.Namespace) -> int:
+    processes = [each for pid in options.pid for each in (descendants(pid) if options.tree else [pid])]
+    if options.start and len(processes) > 1:
+        error_line("depyf: --start takes one process: each dump has a directory of its own")
+        return 2
+    request = {
+        "code": bool(options.json or options.output),
+        "seconds": _SECONDS,
+        "start": options.start and os.path.abspath(options.start),
+        "stop": options.stop,
+    }
+    answers: List[Mapping[str, object]] = []
+    status = 0
+    for process in dict.fromkeys(processes):
+        try:
+            found = ask(
+                process,
+                request,
+                timeout=options.timeout,
+                tell=lambda line: error_line(visible(f"depyf: {line}")),
+                signal_name=options.signal,
+            )
+        except AttachError as error:
+            error_line(visible(f"depyf: {error}"))
+            status = 2
+            continue
+        answers.append(found)
+        if not options.json:
+            print(visible(str(found["why" if options.why and "why" in found else "text"])))
+            if options.output and "state" in found:
+                _write_code(options.output, found)
+    if options.json:
+        print(json.dumps([each.get("state", each) for each in answers], indent=1))
+    return status
+
+
+def _write_code(directory: str, found: Mapping[str, object]) -> None:
+    """Write one file for each function."""
+    state = found["state"]
+    functions = state.get("functions") if isinstance(state, dict) else None
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    numbers: Dict[str, int] = {}
+    for function in functions if isinstance(functions, list) else ():
+        stem = "".join(letter if letter.isalnum() else "_" for letter in str(function["name"]))[:80]
+        number = numbers[stem] = numbers.get(stem, -1) + 1
+        path = os.path.join(directory, f"{stem}_{number}.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(str(function["code"]))
+        print(visible(f"  {path}"))
+
+

@@ -1,0 +1,81 @@
+"""The code that ``depyf attach`` has another Python (3.14 and later) run: its text, and a call of ``run``, are the script.
+
+A module of its own: it runs in a process that may have no depyf, so nothing of depyf is imported before ``_package``.
+"""
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from types import ModuleType
+from typing import Optional
+
+
+DEPYF_INJECTED = True
+"""Marks the frames of the script, whose file has no name."""
+
+
+def run(folder: str, package: str) -> None:
+    """Answer the request in ``folder`` with the depyf of this process, or else with the depyf in ``package``. An
+    exception of a signal handler that comes meanwhile is raised in the program, right after this."""
+    try:
+        _answer(folder, package)
+    except BaseException as error:  # Python prints what a script raises, and drops it
+        _raise_later(error)
+
+
+def _answer(folder: str, package: str) -> None:
+    if not os.path.exists(os.path.join(folder, "request.json")):  # withdrawn: nobody waits any more
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+        return
+    try:
+        _import_depyf(package)
+        from depyf.running.attached import answer
+    except Exception as error:
+        with open(os.path.join(folder, "failed.txt"), "w", encoding="utf-8", errors="replace") as file:
+            file.write(f"{type(error).__name__}: {error}")
+        return
+    answer(folder)
+
+
+def _import_depyf(package: str) -> None:
+    if "depyf" in sys.modules or importlib.util.find_spec("depyf") is not None:
+        return
+    path = os.path.join(package, "__init__.py")
+    spec = importlib.util.spec_from_file_location("depyf", path, submodule_search_locations=[package])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"there is no depyf in {package}")
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    sys.modules["depyf"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules["depyf"]
+        raise
+
+
+def _raise_later(error: BaseException) -> None:
+    """Raise it in the main thread after this script: in a handler of a signal that nothing else handles."""
+    import signal
+
+    number = next((each for each in range(signal.SIGRTMAX, signal.SIGRTMIN, -1) if _is_free(signal.getsignal(each))), 0)
+    if number == 0:
+        return
+
+    def handler(*_: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise error
+
+    def send() -> None:
+        time.sleep(0.02)  # the script has ended
+        os.kill(os.getpid(), number)
+
+    signal.signal(number, handler)
+    threading.Thread(target=send, daemon=True).start()
+
+
+def _is_free(handler: Optional[object]) -> bool:
+    return handler == 0  # SIG_DFL
