@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
-from typing import Dict, List, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Dict, Iterator, Mapping, Sequence, Union
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
@@ -53,29 +55,46 @@ def _attach(options: argparse.Namespace) -> int:
         "start": options.start and os.path.abspath(options.start),
         "stop": options.stop,
     }
-    answers: List[Mapping[str, object]] = []
-    status = 0
-    for process in dict.fromkeys(processes):
-        try:
-            found = ask(
-                process,
-                request,
-                timeout=options.timeout,
-                tell=lambda line: error_line(visible(f"depyf: {line}")),
-                signal_name=options.signal,
-            )
-        except AttachError as error:
-            error_line(visible(f"depyf: {error}"))
-            status = 2
-            continue
-        answers.append(found)
-        if not options.json:
-            print(visible(str(found["why" if options.why and "why" in found else "text"])))
-            if options.output and "state" in found:
-                _write_code(options.output, found)
+    asked = list(dict.fromkeys(processes))
+    with ThreadPoolExecutor(max_workers=len(asked)) as pool:  # ranks wait for each other, and so would this
+        found = list(pool.map(functools.partial(_asked, request, options), asked))
+    answers = [each for each in found if not isinstance(each, AttachError)]
+    for each in found:
+        if isinstance(each, AttachError):
+            error_line(visible(f"depyf: {each}"))
+        elif not options.json:
+            print(visible(str(each["why" if options.why and "why" in each else "text"])))
+            if options.output and "state" in each:
+                _write_code(options.output, each)
     if options.json:
         print(json.dumps([each.get("state", each) for each in answers], indent=1))
-    return status
+    else:
+        print("".join(f"{line}\n" for line in _waited_for(answers, len(found))), end="")
+    return 0 if len(answers) == len(found) else 2
+
+
+Answer = Mapping[str, object]
+
+
+def _asked(request: Answer, options: argparse.Namespace, process: int) -> Union[Answer, AttachError]:
+    def tell(line: str) -> None:
+        error_line(visible(f"depyf: {line}"))
+
+    try:
+        return ask(process, request, timeout=options.timeout, tell=tell, signal_name=options.signal)
+    except AttachError as error:
+        return error
+
+
+def _waited_for(answers: Sequence[Answer], asked: int) -> Iterator[str]:
+    """Yield which ranks compile while others do not, or do not answer: these may wait for them."""
+    states = [state for each in answers for state in [each.get("state")] if isinstance(state, dict)]
+    compiling = [state for state in states if str(state.get("phase")).startswith("compiles")]
+    if asked > 1 and compiling and len(compiling) < asked:
+        for state in compiling:
+            rank = state.get("rank")
+            who = f"process {state['pid']}" if rank is None else f"rank {rank}"
+            yield visible(f"{who} {state['phase']}: processes that do not compile may wait for that")
 
 
 def _write_code(directory: str, found: Mapping[str, object]) -> None:
@@ -91,5 +110,3 @@ def _write_code(directory: str, found: Mapping[str, object]) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(str(function["code"]))
         print(visible(f"  {path}"))
-
-

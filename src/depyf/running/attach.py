@@ -72,6 +72,7 @@ def _ask_once(
         found = _wait(process, folder, until, tell)
         keep = is_script and found is None  # Python reports a script that is gone, when it comes to run it
         if found is not None:
+            _remove_withdrawn(process)
             return found
         what = other_process.what_main_thread_does(process)
         raise AttachError(
@@ -86,7 +87,6 @@ def _ask_once(
 
 def _send(process: int, folder: str, signal_name: Optional[str]) -> bool:
     """Make the process look for its request; return whether it is by a script."""
-    number = _listening_to(process, signal_name)
     refused = "that Python has no sys.remote_exec (3.14 and later)"
     if signal_name is None:
         script = os.path.join(folder, "script.py")
@@ -99,6 +99,7 @@ def _send(process: int, folder: str, signal_name: Optional[str]) -> bool:
             refused = (ended.stdout or ended.stderr).strip().rpartition("\n")[2]
         with suppressed(OSError):
             os.unlink(script)
+    number = _listening_to(process, signal_name, refused)
     if number is None:
         raise AttachError(
             f"process {process} can't be entered: {refused}; and it was not started with {VARIABLE}=1, with which a "
@@ -108,7 +109,7 @@ def _send(process: int, folder: str, signal_name: Optional[str]) -> bool:
     return False
 
 
-def _listening_to(process: int, signal_name: Optional[str]) -> Optional[int]:
+def _listening_to(process: int, signal_name: Optional[str], refused: str) -> Optional[int]:
     """Return the signal that the process answers; None if it was not started so. Raises ``AttachError`` if the program
     has made something else of that signal."""
     text = signal_name or other_process.variable_at_start(process, VARIABLE)
@@ -119,8 +120,8 @@ def _listening_to(process: int, signal_name: Optional[str]) -> Optional[int]:
         raise AttachError(f"{text} names no signal of this system (SIGUSR2, SIGRTMIN+3)")
     if not other_process.handles(process, number):
         raise AttachError(
-            f"process {process} was to answer signal {number}, but has no handler for it: depyf install-hook was not run "
-            "for its Python, or the program uses that signal itself, or Python is not that far"
+            f"process {process} can't be entered: {refused}; and it was to answer signal {number}, but has no handler for "
+            "it: depyf install-hook was not run for its Python, or the program uses that signal, or Python is not that far"
         )
     return number
 
@@ -163,6 +164,14 @@ def _wait(process: int, folder: str, until: float, tell: Tell) -> Optional[Dict[
         time.sleep(_POLL)
 
 
+def _remove_withdrawn(process: int) -> None:
+    """Remove what earlier requests have left, which the process did not come to: it runs the last script only."""
+    for folder in exchange.folders_for(process):
+        with suppressed(OSError):
+            if os.listdir(folder) == ["script.py"]:
+                exchange.remove_folder(folder)
+
+
 def _sweep(process: int) -> None:
     """Remove directories of requests to processes that have ended before they came to answer."""
     with suppressed(OSError):
@@ -182,6 +191,4 @@ def descendants(process: int) -> List[int]:
     found = [process]
     for each in found:
         found += sorted(child for child, parent in parents.items() if parent == each and child not in found)
-    return found
-
-
+    return [process, *(each for each in found[1:] if other_process.is_python(each))]

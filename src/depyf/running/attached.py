@@ -10,14 +10,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from types import FrameType
 from typing import Dict, Mapping, Optional
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe, error_line
+from depyf.base.own_package import is_own
 from depyf.running import exchange
 
 VARIABLE = "DEPYF_ATTACH"
+
+_SHOWN = 12
 
 PROTOCOL = 1
 """Of the requests: a process with another depyf may be asked."""
@@ -71,8 +75,20 @@ def _answered(request: Mapping[str, object]) -> Mapping[str, object]:
         return {"error": "depyf in that process is of another version, and does not know this request"}
     compiler = sys.modules.get("torch._dynamo")
     if compiler is None or getattr(getattr(compiler, "__spec__", None), "_initializing", False):
-        return {"error": "torch.compile has not been used there: torch._dynamo is not imported"}
+        return _without_compiler(request)
     from depyf.dynamo.questions.attached.answering import answered
 
     found: Dict[str, object] = answered(request)
     return found
+
+
+def _without_compiler(request: Mapping[str, object]) -> Mapping[str, object]:
+    """Return what is known where PyTorch's compiler has not been imported, or is being imported right now."""
+    nothing = "torch.compile has not been used there: torch._dynamo is not imported"
+    if request.get("start") or request.get("stop"):
+        return {"error": nothing}
+    stack = [each for each in traceback.extract_stack() if not is_own(each.filename) and each.filename != "<string>"]
+    shown = [f"  {each.filename}:{each.lineno} in {each.name}" for each in stack[-_SHOWN:]]
+    text = "\n".join([f"process {os.getpid()}: {nothing}", *shown])
+    lines = [(each.filename, each.lineno, each.name) for each in stack]
+    return {"text": text, "why": text, "state": {"pid": os.getpid(), "phase": nothing, "stack": lines}}

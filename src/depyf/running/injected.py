@@ -11,7 +11,6 @@ import time
 from types import ModuleType
 from typing import Optional
 
-
 DEPYF_INJECTED = True
 """Marks the frames of the script, whose file has no name."""
 

@@ -46,9 +46,8 @@ def check(process: int) -> None:
         with suppressed(OSError):
             if os.readlink(f"/proc/{process}/ns/{space}") != os.readlink(f"/proc/self/ns/{space}"):
                 raise AttachError(f"process {process} runs in another container: run depyf attach inside of that one")
-    program = executable(process)
-    if not _PYTHON.match(os.path.basename(program)):
-        raise AttachError(f"process {process} runs {program}, which is no Python")
+    if not is_python(process):
+        raise AttachError(f"process {process} runs {executable(process)}, which is no Python")
 
 
 def status_of(process: int) -> Mapping[str, str]:
@@ -80,9 +79,12 @@ def executable(process: int) -> str:
     try:
         return os.readlink(f"/proc/{process}/exe")
     except synchronous(OSError) as error:
-        raise AttachError(
-            f"what process {process} runs can't be read ({error.strerror}): {restrictions()}"
-        ) from error
+        raise AttachError(f"what process {process} runs can't be read ({error.strerror}): {restrictions()}") from error
+
+
+def is_python(process: int) -> bool:
+    """Return whether a process runs the program ``python``. Raises ``AttachError`` where that may not be read."""
+    return _PYTHON.match(os.path.basename(executable(process))) is not None
 
 
 def variable_at_start(process: int, name: str) -> Optional[str]:

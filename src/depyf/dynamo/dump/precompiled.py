@@ -16,8 +16,8 @@ from depyf.dynamo.capture.records import EarlierFunction, KernelFile, Transforme
 from depyf.dynamo.capture.rendering import render
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import DOES_NOT_RUN
-from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.hooks import cache_entries, known_code, torch_settings
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.readable_graphs import readable_text
 from depyf.dynamo.hooks.recovered import Kernel, Recovered, recover

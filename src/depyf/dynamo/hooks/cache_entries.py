@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.quick_dataclass import dataclass
@@ -90,3 +90,10 @@ def forget_entry(guards: object) -> None:
 def has_regions() -> bool:
     """Return whether this torch (2.13) can keep the cache entries of each ``torch.compile`` apart."""
     return private_names.CACHE_ENTRIES_OF_REGION.find() is not None
+
+
+def global_scope(manager: Optional[Guards]) -> Mapping[str, object]:
+    """Return the user's globals as the guards of an entry see them, empty if the entry was deleted."""
+    scope = getattr(manager, "global_scope", None) or {}
+    found: Mapping[str, object] = scope.get("G") or {}
+    return found

@@ -136,7 +136,11 @@ def tensor_bytes(compiled: object) -> int:
     for part, _ in _walk(compiled):
         held: List[object] = []
         if isinstance(part, torch.fx.GraphModule):
-            held = [value for names in (private_names.PARAMETERS, private_names.BUFFERS) for value in names.of(part).values()]
+            held = [
+                value
+                for names in (private_names.PARAMETERS, private_names.BUFFERS)
+                for value in names.of(part).values()
+            ]
         elif _is_compiled_graph(part):
             held = list((getattr(part, "constants", None) or {}).values())
         for each in held:

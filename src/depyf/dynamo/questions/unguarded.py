@@ -9,12 +9,12 @@ from typing import Iterator, Mapping, Set, Tuple
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import listed
 from depyf.diagnosis.guard_sources import holder_of, parts_read
-from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.guards import python_guards
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.hooks import cache_entries, frame_evaluation, private_names, torch_names
+from depyf.dynamo.hooks.cache_entries import global_scope
 
 _HOOKS = (private_names.FORWARD_PRE_HOOKS, private_names.FORWARD_HOOKS)
 _OF_MODULES = frozenset(

@@ -20,7 +20,6 @@ from depyf.diagnosis.guard_history import SETTINGS, EntryHistory, under
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.hub import capture
-from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.entries.entry_check import first_failure, hit_of, is_backend_of
@@ -38,6 +37,7 @@ from depyf.dynamo.hooks import (
     torch_names,
     torch_settings,
 )
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.questions.call_outcome import LIMIT_GIVEN, Missed, Outcome, limit_of_callback, outcome_of
 from depyf.dynamo.questions.unguarded import unguarded

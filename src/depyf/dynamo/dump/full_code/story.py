@@ -16,6 +16,7 @@ from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.notes import explanation
 from depyf.dynamo.entries.hints import resume_code
 from depyf.dynamo.hooks import cache_entries
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.torch_types import Guards
@@ -265,10 +266,3 @@ def _resumes(story: Story, stable: StableNames) -> List[_Resume]:
             if code is not None:
                 found.setdefault(name, _Resume(code, stable.text(name), takes_cells))
     return list(found.values())
-
-
-def global_scope(manager: Optional[Guards]) -> Mapping[str, object]:
-    """Return the user's globals as the guards of an entry see them, empty if the entry was deleted."""
-    scope = getattr(manager, "global_scope", None) or {}
-    found: Mapping[str, object] = scope.get("G") or {}
-    return found

@@ -24,13 +24,14 @@ from depyf.dynamo.dump.full_code.functions import (
     story_text,
 )
 from depyf.dynamo.dump.full_code.original import original_of
-from depyf.dynamo.dump.full_code.story import Story, global_scope, stories_of, stories_of_code
+from depyf.dynamo.dump.full_code.story import Story, stories_of, stories_of_code
 from depyf.dynamo.dump.full_code.text import commented, why_it_does_not_compile
 from depyf.dynamo.dump.full_code.user_globals import definition_of, missing_names
 from depyf.dynamo.guards import entry_guards as guard_rendering
 from depyf.dynamo.guards.entry_guards import EntryGuards, with_common_once
 from depyf.dynamo.guards.live_values import LiveTable, register
 from depyf.dynamo.guards.stable_expressions import Naming
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import StableNames, compiled_fn_number

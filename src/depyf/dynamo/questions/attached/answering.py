@@ -10,17 +10,20 @@ import platform
 import sys
 from dataclasses import asdict
 from types import FrameType
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from depyf.answers.attached import Attached, Compiling
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.base.without_collector import without_collector
-from depyf.dynamo.capture.hub import capture
-from depyf.dynamo.dump.prepare import PrepareDebug
 from depyf.dynamo.hooks import frame_evaluation, torch_names, torch_settings
 from depyf.dynamo.questions.attached.functions import Budget, counters_now, failed_lately, functions_now, remembered
 from depyf.dynamo.questions.attached.phase import compiling_now, own_frame, phase_of, users_stack
+
+if TYPE_CHECKING:
+    from depyf.dynamo.dump.prepare import PrepareDebug
+
+# What dumps is imported when a session begins: the program waits for each import.
 
 _sessions: List[PrepareDebug] = []
 """The session that ``--start`` has begun, if it has not ended."""
@@ -73,6 +76,10 @@ def _state(main: Optional[FrameType], compiling: Sequence[Compiling], request: M
 
 
 def _session_in_words() -> str:
+    if "depyf.dynamo.capture.hub" not in sys.modules:
+        return ""
+    from depyf.dynamo.capture.hub import capture
+
     current = capture.current()
     if current is None:
         return ""
@@ -83,6 +90,8 @@ def _session_in_words() -> str:
 def _start(directory: str) -> Dict[str, object]:
     if _sessions:
         return {"error": f"it dumps already into {_sessions[-1].dump_src_dir}: depyf attach {os.getpid()} --stop"}
+    from depyf.dynamo.dump.prepare import PrepareDebug
+
     opened = PrepareDebug(directory, stepping=False)
     _sessions.append(opened)
     try:

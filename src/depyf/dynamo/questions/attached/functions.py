@@ -14,12 +14,11 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.diagnosis.guard_explanations import explain
 from depyf.diagnosis.guard_text import read_failed
-from depyf.dynamo.dump.full_code.story import global_scope, stories_of_code
-from depyf.dynamo.dump.full_code.writing import full_code
 from depyf.dynamo.entries.decorated import short_name_of_entry
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.guards.stable_expressions import Naming
-from depyf.dynamo.hooks import cache_entries, known_code, private_names, torch_settings
+from depyf.dynamo.hooks import cache_entries, compiled_callables, known_code, private_names, torch_settings
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.recovered import tensor_bytes
 from depyf.dynamo.store.names import StableNames, compiled_fn_number
@@ -97,11 +96,14 @@ def _entry(cached: cache_entries.CacheEntry, stable: StableNames) -> AttachedEnt
     guards = EntryGuards.of(
         cached.guard_manager, "guard", Naming(stable.text, None if hidden is None else hidden.guard)
     )
+    backend = compiled_callables.innermost_backend(cached.backend)
     scope = global_scope(cached.guard_manager)
-    names = [] if cached.code is None else [name for name in cached.code.co_names if compiled_fn_number(name) is not None]
+    names = (
+        [] if cached.code is None else [name for name in cached.code.co_names if compiled_fn_number(name) is not None]
+    )
     return AttachedEntry(
         compile_id=cached.compile_id,
-        backend=str(getattr(cached.backend, "__qualname__", None) or type(cached.backend).__name__),
+        backend=str(getattr(backend, "__qualname__", None) or type(backend).__name__),
         guards=tuple(line.code or line.expression for line in guards.lines),
         graphs=tuple(f"__compiled_fn_{compiled_fn_number(name)}" for name in names),
         code_bytes=0 if cached.code is None else cached.code.__sizeof__(),
@@ -122,7 +124,12 @@ def _limit() -> Optional[Tuple[str, int]]:
 def _code(code: CodeType, cached: Sequence[cache_entries.CacheEntry], stable: StableNames) -> str:
     size = sum(len(each.code.co_code) for each in cached if each.code is not None)
     if size > _MOST_CODE:
-        return f"# {size:,} bytes of code are not decompiled while the program waits: depyf attach --start dumps them.\n"
+        return (
+            f"# {size:,} bytes of code are not decompiled while the program waits: depyf attach --start dumps them.\n"
+        )
+    from depyf.dynamo.dump.full_code.story import stories_of_code
+    from depyf.dynamo.dump.full_code.writing import full_code
+
     return full_code(stories_of_code(code, stable), stable, lambda name: [])[0]
 
 

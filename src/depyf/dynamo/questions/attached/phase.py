@@ -12,7 +12,6 @@ from depyf.answers.attached import Compiling, Line
 from depyf.base.own_package import is_own
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.dynamo.hooks.nested_code import qualified_name
-from depyf.dynamo.questions.watched_recompiles import in_users_lines
 from depyf.torch_trace.user_code import is_library
 
 _STAGES = (
@@ -82,7 +81,11 @@ def _seconds(thread: str) -> Optional[float]:
 def users_stack(main: Optional[FrameType]) -> Tuple[Line, ...]:
     """Return the lines of the user that lead to ``main``, the outermost first, and last the library's that runs."""
     stack = [(each.f_code.co_filename, each.f_lineno or 0, each.f_code.co_name) for each in callers_of(main)]
-    stack = in_users_lines(list(reversed(stack)))
+    stack.reverse()
+    if "depyf.dynamo.capture.hub" in sys.modules:  # else no file of a dump runs
+        from depyf.dynamo.questions.watched_recompiles import in_users_lines
+
+        stack = in_users_lines(stack)
     users = [each for each in stack if not is_library(each[0])]
     return tuple(users if not stack or stack[-1] in users[-1:] else [*users, stack[-1]])
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, 
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
-from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import backends, cache_entries, private_names, torch_names
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.recovered import recover

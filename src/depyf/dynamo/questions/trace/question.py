@@ -28,9 +28,9 @@ from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.records import FrameSkipped
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.trace_by_hooks import supplement
-from depyf.dynamo.dump.full_code.story import global_scope
 from depyf.dynamo.entries.decorated import short_name_now, short_name_of_entry
 from depyf.dynamo.hooks import cache_entries, compile_ids, frame_evaluation, frames, known_code, torch_names
+from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.hooked_context import HookedContext, install, uninstall
 from depyf.dynamo.hooks.patching import Undo
 from depyf.dynamo.hooks.run_callback import Monitoring, watch_runs
