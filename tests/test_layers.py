@@ -273,8 +273,9 @@ def test_there_are_files_to_check() -> None:
 MAY_CATCH_ALL = ("cli", "sweep")
 """Programs of depyf's own, where no signal handler of the user's is at work."""
 
-HAND_ON = ("base/asynchronous.py", "decompiler/source/deep_stack.py", "running/program.py")
-"""The first recognises exceptions from outside; the others raise again what a thread or the program has raised."""
+HAND_ON = ("base/asynchronous.py", "decompiler/source/deep_stack.py", "running/injected.py", "running/program.py")
+"""The first recognises exceptions from outside; the others raise again what a thread, a handler or the program has
+raised."""
 
 BROAD = {"BaseException", "Exception", "OSError", "RuntimeError", "ValueError"}
 """What handlers of signals raise."""
@@ -380,6 +381,7 @@ USED_OTHERWISE = {
     "depyf.dynamo.questions.magics:load": "by load_ipython_extension, which imports no PyTorch",
     "depyf.decompiler.bytecode.pyc:read_pyc": "tests of the reader alone",
     "depyf.base.own_bugs:as_for_users": "tests of what users see of a bug",
+    "depyf.running.injected:injected_by_depyf": "dynamo/questions/attached/phase.py finds it in the globals of frames",
     "depyf.torch_trace.log_file:log_lines": "tools/check/compare_with_tlparse.py",
 }
 

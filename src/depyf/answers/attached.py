@@ -1,4 +1,4 @@
-"""What ``depyf attach`` finds in a running process: what it compiles now, and what it has compiled, as data and text."""
+"""What ``depyf attach`` finds in a running process: what it compiles now and has compiled, as data and as text."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
     for name, help_text, word, change in (
         (
             "install-hook",
-            "let DEPYF_DUMP, DEPYF_WATCH and DEPYF_SHADOW work in every program of this Python",
+            "let DEPYF_DUMP, DEPYF_WATCH, DEPYF_SHADOW and DEPYF_ATTACH work in every program of this Python",
             "written",
             install_hook,
         ),
@@ -213,7 +213,8 @@ def add_hook_commands(commands: argparse._SubParsersAction[argparse.ArgumentPars
             description="Writes (or removes) three small files in site-packages that make Python check the "
             "environment when it starts: with DEPYF_DUMP=DIR a program and the processes that it starts are dumped "
             "into DIR, with DEPYF_WATCH=1 they are watched, with DEPYF_SHADOW=N one in N calls of compiled code is "
-            "checked. Without these variables nothing is imported. `depyf run "
+            "checked, with DEPYF_ATTACH=1 `depyf attach` can ask them while they run. "
+            "Without these variables nothing is imported. `depyf run "
             "--follow` needs no hook. Exit status 0, or 2 when that can't be done.",
         )
         parser.add_argument("--user", action="store_true", help="in the site-packages of the user")

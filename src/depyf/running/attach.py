@@ -1,8 +1,8 @@
 """``depyf attach``: ask a running process of the same user what it compiles and has compiled.
 
-Python 3.14 and later run a script for another process (``sys.remote_exec``, PEP 768). An older Python answers a signal,
-if ``DEPYF_ATTACH`` was set when it started and ``depyf install-hook`` had been run. The request and the answer are files
-in a private directory (``exchange``).
+Python 3.14 and later run a script for another process (``sys.remote_exec``, PEP 768). An older Python answers a
+signal, if ``DEPYF_ATTACH`` was set when it started and ``depyf install-hook`` had been run. The request and the answer
+are files in a private directory (``exchange``).
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def _listening_to(process: int, signal_name: Optional[str], refused: str) -> Opt
         raise AttachError(f"{text} names no signal of this system (SIGUSR2, SIGRTMIN+3)")
     if not other_process.handles(process, number):
         raise AttachError(
-            f"process {process} can't be entered: {refused}; and it was to answer signal {number}, but has no handler for "
-            "it: depyf install-hook was not run for its Python, or the program uses that signal, or Python is not that far"
+            f"process {process} can't be entered: {refused}; and it was to answer signal {number}, but has no handler "
+            "for it: depyf install-hook was not run for its Python, or the program uses that signal itself"
         )
     return number
 
@@ -131,7 +131,7 @@ def _remote_exec(process: int, script: str, folder: str) -> subprocess.Completed
     with open(injected.__file__, encoding="utf-8") as file:
         text = file.read()
     with open(os.open(script, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(f"{text}\n\nrun({folder!r}, {package!r})\n")
+        file.write(f"{text}\n\n{injected.run.__name__}({folder!r}, {package!r})\n")
     program = [other_process.executable(process), "-I", "-S", "-c", _REMOTE, str(process), script]
     try:
         return subprocess.run(program, capture_output=True, text=True, timeout=30, check=False)
@@ -158,8 +158,8 @@ def _wait(process: int, folder: str, until: float, tell: Tell) -> Optional[Dict[
         if not told and now - begun > _SAYS_THAT_IT_WAITS and os.path.exists(os.path.join(folder, exchange.REQUEST)):
             told = True
             tell(
-                f"process {process} does not answer yet: its main thread {other_process.what_main_thread_does(process)}. "
-                f"Waiting {until - now:.0f} s more"
+                f"process {process} does not answer yet: its main thread "
+                f"{other_process.what_main_thread_does(process)}. Waiting {until - now:.0f} s more"
             )
         time.sleep(_POLL)
 

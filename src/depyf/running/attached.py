@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import traceback
 from types import FrameType
 from typing import Dict, Mapping, Optional
@@ -18,6 +17,7 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe, error_line
 from depyf.base.own_package import is_own
 from depyf.running import exchange
+from depyf.running.torch_import import compiler_is_imported
 
 VARIABLE = "DEPYF_ATTACH"
 
@@ -73,8 +73,7 @@ def answer(folder: str) -> None:
 def _answered(request: Mapping[str, object]) -> Mapping[str, object]:
     if request.get("protocol") != PROTOCOL:
         return {"error": "depyf in that process is of another version, and does not know this request"}
-    compiler = sys.modules.get("torch._dynamo")
-    if compiler is None or getattr(getattr(compiler, "__spec__", None), "_initializing", False):
+    if not compiler_is_imported():
         return _without_compiler(request)
     from depyf.dynamo.questions.attached.answering import answered
 
@@ -84,7 +83,7 @@ def _answered(request: Mapping[str, object]) -> Mapping[str, object]:
 
 def _without_compiler(request: Mapping[str, object]) -> Mapping[str, object]:
     """Return what is known where PyTorch's compiler has not been imported, or is being imported right now."""
-    nothing = "torch.compile has not been used there: torch._dynamo is not imported"
+    nothing = "PyTorch's compiler is not imported yet: nothing was compiled"
     if request.get("start") or request.get("stop"):
         return {"error": nothing}
     stack = [each for each in traceback.extract_stack() if not is_own(each.filename) and each.filename != "<string>"]

@@ -2,7 +2,7 @@
 
 The directory is made with mode 0700 in ``/tmp``; its name has the number of the process that is asked. Each side checks
 owner, mode and kind of what it reads: a directory or file of another user counts as absent.
-Nothing of depyf is imported at the top: a process that listens for requests (``attached``) imports this at its start.
+Little is imported: a process that listens for requests (``attached``) imports this at its start.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 import stat
 import tempfile
 from typing import Dict, Iterator, Mapping, Optional
+
+from depyf.base.asynchronous import synchronous
 
 PLACE = "/tmp"
 REQUEST, TAKEN, ANSWER = "request.json", "taken.json", "answer.json"
@@ -45,7 +47,7 @@ def is_private(folder: str) -> bool:
     """Return whether this is a directory, and no link, that belongs to this user and that no other user may read."""
     try:
         status = os.lstat(folder)
-    except OSError:
+    except synchronous(OSError):
         return False
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
@@ -56,7 +58,7 @@ def take_request(folder: str) -> Optional[Dict[str, object]]:
         return None
     try:
         os.rename(os.path.join(folder, REQUEST), os.path.join(folder, TAKEN))
-    except OSError:
+    except synchronous(OSError):
         return None
     return read_json(os.path.join(folder, TAKEN))
 
@@ -65,7 +67,7 @@ def withdraw_request(folder: str) -> bool:
     """Remove the request; return False if the process has taken it already."""
     try:
         os.unlink(os.path.join(folder, REQUEST))
-    except OSError:
+    except synchronous(OSError):
         return False
     return True
 
@@ -83,7 +85,7 @@ def read_json(path: str) -> Optional[Dict[str, object]]:
     """Return the object in a file of this user; None if there is no such file, or it is of another kind."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
+    except synchronous(OSError):
         return None
     with open(number, encoding="utf-8", errors="replace") as file:
         status = os.fstat(number)
@@ -92,7 +94,7 @@ def read_json(path: str) -> Optional[Dict[str, object]]:
             return None
         try:
             found = json.load(file)
-        except ValueError:
+        except synchronous(ValueError):
             return None
     return found if isinstance(found, dict) else None
 

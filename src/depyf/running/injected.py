@@ -1,6 +1,6 @@
-"""The code that ``depyf attach`` has another Python (3.14 and later) run: its text, and a call of ``run``, are the script.
+"""The code that ``depyf attach`` has another Python (3.14 and later) run: the script is its text and a call of ``run``.
 
-A module of its own: it runs in a process that may have no depyf, so nothing of depyf is imported before ``_package``.
+A module of its own: it runs in a process that may have no depyf, so nothing of depyf is imported at the top.
 """
 
 import importlib.util
@@ -9,9 +9,8 @@ import sys
 import threading
 import time
 from types import ModuleType
-from typing import Optional
 
-DEPYF_INJECTED = True
+injected_by_depyf = True
 """Marks the frames of the script, whose file has no name."""
 
 
@@ -34,6 +33,9 @@ def _answer(folder: str, package: str) -> None:
         _import_depyf(package)
         from depyf.running.attached import answer
     except Exception as error:
+        asynchronous = sys.modules.get("depyf.base.asynchronous")
+        if asynchronous is not None and asynchronous.is_asynchronous(error):
+            raise
         with open(os.path.join(folder, "failed.txt"), "w", encoding="utf-8", errors="replace") as file:
             file.write(f"{type(error).__name__}: {error}")
         return
@@ -60,7 +62,9 @@ def _raise_later(error: BaseException) -> None:
     """Raise it in the main thread after this script: in a handler of a signal that nothing else handles."""
     import signal
 
-    number = next((each for each in range(signal.SIGRTMAX, signal.SIGRTMIN, -1) if _is_free(signal.getsignal(each))), 0)
+    number = next(
+        (each for each in range(signal.SIGRTMAX, signal.SIGRTMIN, -1) if signal.getsignal(each) == signal.SIG_DFL), 0
+    )
     if number == 0:
         return
 
@@ -74,7 +78,3 @@ def _raise_later(error: BaseException) -> None:
 
     signal.signal(number, handler)
     threading.Thread(target=send, daemon=True).start()
-
-
-def _is_free(handler: Optional[object]) -> bool:
-    return handler == 0  # SIG_DFL

@@ -39,7 +39,7 @@ class _Watch(importlib.abc.MetaPathFinder):
         self._waiting = True
 
     def begin(self) -> None:
-        if _is_imported(_COMPILER):
+        if compiler_is_imported():
             self._fire()
         else:
             meta_path.insert_first(self)
@@ -102,6 +102,7 @@ class _Watch(importlib.abc.MetaPathFinder):
             loader.exec_module = exec_module
 
 
-def _is_imported(name: str) -> bool:
-    spec = getattr(sys.modules.get(name), "__spec__", None)
+def compiler_is_imported() -> bool:
+    """Return whether torch's compiler has been imported, and is not being imported right now."""
+    spec = getattr(sys.modules.get(_COMPILER), "__spec__", None)
     return spec is not None and not getattr(spec, "_initializing", False)

@@ -57,7 +57,7 @@ def _state(main: Optional[FrameType], compiling: Sequence[Compiling], request: M
     failed = failed_lately()
     return Attached(
         pid=os.getpid(),
-        command=tuple([os.path.basename(sys.executable or "python"), *sys.argv]),
+        command=(os.path.basename(sys.executable or "python"), *sys.argv),
         rank=torch_names.distributed_rank(),
         python=platform.python_version(),
         torch=torch_names.torch_version(),

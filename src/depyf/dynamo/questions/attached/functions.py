@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from types import CodeType
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.attached import AttachedEntry, AttachedFunction, FailedLately
 from depyf.base.asynchronous import synchronous
@@ -138,12 +138,12 @@ def failed_lately() -> List[FailedLately]:
     return [each for each in map(_failed, reversed(remembered())) if each is not None]
 
 
-def remembered() -> List[Any]:
+def remembered() -> List[object]:
     """Return PyTorch's metrics of the last compilations."""
     return list(private_names.COMPILATION_METRICS.find() or ())
 
 
-def _failed(metrics: Any) -> Optional[FailedLately]:
+def _failed(metrics: object) -> Optional[FailedLately]:
     reason = getattr(metrics, "recompile_reason", None)
     if not isinstance(reason, str) or not reason:
         return None
@@ -164,8 +164,10 @@ def _failed(metrics: Any) -> Optional[FailedLately]:
 
 
 def counters_now() -> Iterator[Tuple[str, Dict[str, int]]]:
-    """Yield PyTorch's counters by group."""
+    """Yield PyTorch's counters by group; the names of some are messages."""
+    hidden = stable_names().hidden
+    shown: Callable[[str], str] = str if hidden is None else hidden.message
     for group, counts in dict(private_names.COUNTERS.find() or {}).items():
-        known = {str(name): int(count) for name, count in dict(counts).items() if isinstance(count, int)}
+        known = {shown(str(name)): int(count) for name, count in dict(counts).items() if isinstance(count, int)}
         if known:
             yield str(group), known

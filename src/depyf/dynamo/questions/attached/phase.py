@@ -32,7 +32,7 @@ _COMPILERS = (private_names.COMPILE_FX.module, private_names.CODE.module)
 def own_frame() -> Optional[FrameType]:
     """Return the frame of the program that was interrupted: the first one that is not depyf's."""
     frame: Optional[FrameType] = sys._getframe(1)
-    while frame is not None and (is_own(frame.f_code.co_filename) or "DEPYF_INJECTED" in frame.f_globals):
+    while frame is not None and (is_own(frame.f_code.co_filename) or "injected_by_depyf" in frame.f_globals):
         frame = frame.f_back
     return frame
 
@@ -58,24 +58,17 @@ def _compiling(thread: str, stack: Sequence[FrameType]) -> Optional[Compiling]:
     # ``run`` of Inductor's compiler is what runs CUDA graphs later on.
     if not any(module in _COMPILERS and frame.f_code.co_name != "run" for module, frame in zip(modules, stack)):
         return None
-    matches = (words for module in modules for prefix, words in _STAGES if _is_in(module, prefix))
+    matches = (words for module in modules for prefix, words in _STAGES if f"{module}.".startswith(f"{prefix}."))
     code = next((found for found in map(private_names.CODE.in_frame, stack) if found is not None), None)
     number = next((found for found in map(private_names.COMPILE_ID.in_frame, stack) if found is not None), None)
+    # PyTorch keeps the time of each thread apart.
+    context = None if thread else private_names.METRICS_CONTEXT.find()
+    begun = private_names.METRICS_BEGUN.of(None if context is None else context())
+    seconds = time.time() - begun / 1e9 if isinstance(begun, int) and begun else None
     name, place = "", None
     if isinstance(code, CodeType):
         name, place = qualified_name(code), (code.co_filename, code.co_firstlineno)
-    return Compiling(thread, name, place, str(number or ""), next(matches, "PyTorch compiles"), _seconds(thread))
-
-
-def _is_in(module: str, prefix: str) -> bool:
-    return module == prefix or module.startswith(f"{prefix}.")
-
-
-def _seconds(thread: str) -> Optional[float]:
-    """Return how long the compilation of the main thread has run: PyTorch keeps the time of each thread apart."""
-    context = None if thread else private_names.METRICS_CONTEXT.find()
-    begun = private_names.METRICS_BEGUN.of(None if context is None else context())
-    return time.time() - begun / 1e9 if isinstance(begun, int) and begun else None
+    return Compiling(thread, name, place, str(number or ""), next(matches, "PyTorch compiles"), seconds)
 
 
 def users_stack(main: Optional[FrameType]) -> Tuple[Line, ...]:

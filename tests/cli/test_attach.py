@@ -1,0 +1,289 @@
+"""``depyf attach``: what may be asked, what is answered, and that the program goes on as without."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+import torch
+
+from depyf.base.asynchronous import getsignal
+from depyf.cli import main
+from depyf.dynamo.capture.hub import capture
+from depyf.dynamo.hooks import private_names
+from depyf.dynamo.questions.attached import functions
+from depyf.running import attached, exchange, injected, other_process
+from depyf.running.attach import ask
+from depyf.running.other_process import AttachError
+from depyf.running.start_hook import FILES
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="attach needs /proc"),
+]
+
+PACKAGE = str(Path(attached.__file__).parents[1])
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled_twice() -> Any:
+    @torch.compile(backend="eager")
+    def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x * n
+
+    scaled(torch.ones(3), 2)
+    scaled(torch.ones(3), 5)
+    return scaled
+
+
+def asked(request: Dict[str, object]) -> Dict[str, Any]:
+    """What a request gets that is answered by the script of Python 3.14, in this process."""
+    folder = exchange.new_folder(os.getpid(), {"protocol": attached.PROTOCOL, **request})
+    injected.run(folder, PACKAGE)
+    found = exchange.read_json(os.path.join(folder, exchange.ANSWER))
+    exchange.remove_folder(folder)
+    assert found is not None
+    return found
+
+
+def test_functions_are_listed_with_their_entries_guards_and_limit() -> None:
+    compiled_twice()
+    found = asked({"code": True})
+    functions_found = found["state"]["functions"]
+    (function,) = [each for each in functions_found if each["name"].endswith("scaled")]
+    limit = private_names.DYNAMO_CONFIG.find().recompile_limit
+    assert function["limit"] == ["recompile_limit", limit]
+    assert f"(test_attach.py:{function['first_line']}): 2 of {limit} (recompile_limit)" in found["text"].replace(
+        "tests/cli/", ""
+    )
+    assert all(any("'x'" in guard for guard in entry["guards"]) for entry in function["entries"])
+    assert "def __transformed_code_0_for_scaled(x, n)" in function["code"]
+    assert "def __guard_0_for_scaled" in function["code"]
+    assert found["state"]["counters"]["frames"]["ok"] >= 2
+
+
+def test_the_guards_that_failed_last_are_named() -> None:
+    compiled_twice()
+    last = asked({})["state"]["failed"][0]
+    assert last["function"] == "scaled"
+    assert last["words"].startswith("n is not 2, which it was compiled for")
+    assert "scaled [" in asked({})["why"]
+
+
+def test_a_compilation_that_runs_is_named_with_its_function_and_no_session_begins_in_it(tmp_path: Path) -> None:
+    found: List[Dict[str, Any]] = []
+
+    def backend(graph: Any, _inputs: object) -> Any:
+        found.extend((asked({}), asked({"start": str(tmp_path / "dump")})))
+        return graph.forward
+
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    torch.compile(slow, backend=backend)(torch.ones(2))
+    state = found[0]["state"]
+    assert state["compiling"][0]["function"].endswith("slow")
+    assert state["phase"].startswith("compiles ")
+    assert "backend" in [name for _, _, name in state["stack"]]
+    assert found[1]["busy"].startswith("compiles ")
+    assert not (tmp_path / "dump").exists()
+
+
+def test_a_session_begins_and_ends_and_leaves_no_hook(tmp_path: Path) -> None:
+    before = dict(private_names.BYTECODE_HOOKS.find())
+    assert "error" in asked({"stop": True})
+    assert "text" in asked({"start": str(tmp_path / "dump")})
+    assert "dumps already" in asked({"start": str(tmp_path / "other")})["error"]
+    result = torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert "begun by depyf attach" in asked({})["text"]
+    assert "text" in asked({"stop": True})
+    assert result.tolist() == [2.0, 2.0]
+    assert (tmp_path / "dump" / "index.html").exists()
+    assert capture.current() is None
+    assert dict(private_names.BYTECODE_HOOKS.find()) == before
+
+
+def test_a_failure_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "compiled_codes", lambda: 1 / 0)
+    assert "ZeroDivisionError" in asked({})["error"]
+    assert "another version" in asked({"protocol": 99})["error"]
+
+
+def test_values_are_hidden_where_dumps_hide_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPYF_VALUES", "types")
+    word = "".join(chr(ord(letter) + 1) for letter in "rdbqds")
+
+    @torch.compile(backend="eager")
+    def tagged(x: torch.Tensor, tag: str) -> torch.Tensor:
+        return x + len(tag)
+
+    tagged(torch.ones(3), word)
+    tagged(torch.ones(3), "b")
+    assert word not in json.dumps(asked({"code": True}))
+
+
+def test_an_interrupt_while_a_script_runs_reaches_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_folder: str) -> None:
+        raise KeyboardInterrupt("of the program")
+
+    monkeypatch.setattr(attached, "answer", interrupted)
+    folder = exchange.new_folder(os.getpid(), {})
+    before = [getsignal(number) for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1)]
+    try:
+        injected.run(folder, PACKAGE)  # Python drops what a script raises: nothing comes here
+        with pytest.raises(KeyboardInterrupt, match="of the program"):
+            time.sleep(2)
+    finally:
+        exchange.remove_folder(folder)
+    assert [getsignal(number) for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1)] == before
+
+
+def test_a_script_whose_request_was_withdrawn_removes_itself() -> None:
+    folder = exchange.new_folder(os.getpid(), {})
+    Path(folder, "script.py").write_text("")
+    assert exchange.withdraw_request(folder)
+    injected.run(folder, PACKAGE)
+    assert not os.path.exists(folder)
+
+
+def test_a_request_is_taken_once_and_only_from_a_private_folder(tmp_path: Path) -> None:
+    folder = exchange.new_folder(1, {"a": 1})
+    try:
+        os.chmod(folder, 0o755)
+        assert exchange.take_request(folder) is None
+        os.chmod(folder, 0o700)
+        os.symlink(folder, tmp_path / "link")
+        assert exchange.take_request(str(tmp_path / "link")) is None
+        assert exchange.take_request(folder) == {"a": 1}
+        assert exchange.take_request(folder) is None
+        assert not exchange.withdraw_request(folder)
+    finally:
+        exchange.remove_folder(folder)
+
+
+def test_files_of_others_and_links_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange.write_json(str(tmp_path / "own.json"), {"a": 1})
+    os.symlink(tmp_path / "own.json", tmp_path / "link.json")
+    assert exchange.read_json(str(tmp_path / "own.json")) == {"a": 1}
+    assert exchange.read_json(str(tmp_path / "link.json")) is None
+    (tmp_path / "own.json").chmod(0o666)
+    assert exchange.read_json(str(tmp_path / "own.json")) is None
+    (tmp_path / "own.json").chmod(0o600)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert exchange.read_json(str(tmp_path / "own.json")) is None
+    assert not exchange.is_private(str(tmp_path))
+
+
+def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(AttachError, match=r"belongs to .* and you are user 12345"):
+        other_process.check(os.getpid())
+
+
+def test_what_is_no_process_and_no_python_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", str(2**22 + 1)]) == 2
+    assert "there is no process" in capsys.readouterr().err
+    process = os.posix_spawn("/bin/sleep", ["sleep", "20"], {})
+    try:
+        for _ in range(200):
+            if os.path.basename(other_process.executable(process)) != os.path.basename(sys.executable):
+                break
+            time.sleep(0.01)
+        with pytest.raises(AttachError, match="is no Python"):
+            other_process.check(process)
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    number = attached.signal_number("SIGRTMIN+7")
+    assert number is not None
+    attached.listen("SIGRTMIN+7")
+    yield number
+    signal.signal(number, signal.SIG_DFL)
+
+
+def in_thread(*arguments: str) -> int:
+    """Run the command line in a thread, while the main thread runs Python."""
+    status: List[int] = []
+    thread = threading.Thread(target=lambda: status.append(main(arguments)))
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.01)
+    return status[0]
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_process_answers_the_signal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    compiled_twice()
+    pid, own = str(os.getpid()), ["--signal", "SIGRTMIN+7"]
+    assert in_thread("attach", pid, *own) == 0
+    assert "scaled (" in capsys.readouterr().out
+    assert in_thread("attach", pid, *own, "--why") == 0
+    assert "n is not 2" in capsys.readouterr().out
+    assert in_thread("attach", pid, *own, "-o", str(tmp_path / "code")) == 0
+    assert any("scaled" in each.name for each in (tmp_path / "code").iterdir())
+    assert in_thread("attach", pid, *own, "--stop") == 2
+    assert "no session was begun" in capsys.readouterr().err
+    assert not list(exchange.folders_for(os.getpid()))
+
+
+def test_a_signal_that_nobody_handles_is_not_sent() -> None:
+    with pytest.raises(AttachError, match="has no handler for it"):
+        ask(os.getpid(), {}, timeout=1, tell=print, signal_name="SIGRTMIN+8")
+    with pytest.raises(AttachError, match="names no signal"):
+        ask(os.getpid(), {}, timeout=1, tell=print, signal_name="SIGNONE")
+
+
+def test_a_handler_of_the_program_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    try:
+        attached.listen("SIGUSR2")
+        assert signal.getsignal(signal.SIGUSR2) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR2, signal.SIG_DFL)
+    attached.listen("often")
+    assert "must be 1 or the name of a signal" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("listening")
+def test_a_main_thread_outside_of_python_is_waited_for_and_the_request_is_withdrawn() -> None:
+    told: List[str] = []
+    failed: List[AttachError] = []
+
+    def client() -> None:
+        try:
+            ask(os.getpid(), {}, timeout=0.3, tell=told.append, signal_name="SIGRTMIN+7")
+        except AttachError as error:
+            failed.append(error)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN + 7])  # as in a long call of C
+    try:
+        thread = threading.Thread(target=client)
+        thread.start()
+        thread.join(10)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGRTMIN + 7])
+    assert "has not answered" in str(failed[0])
+    assert not list(exchange.folders_for(os.getpid()))
+
+
+def test_the_hook_looks_at_each_variable() -> None:
+    for name in ("DEPYF_DUMP", "DEPYF_WATCH", "DEPYF_SHADOW", "DEPYF_ATTACH"):
+        assert name in FILES["depyf_hook.pth"]
+        assert name in FILES["depyf_hook.py"]
