@@ -64,9 +64,9 @@ def test_functions_are_listed_with_their_entries_guards_and_limit() -> None:
     found = asked({"code": True})
     functions_found = found["state"]["functions"]
     (function,) = [each for each in functions_found if each["name"].endswith("scaled")]
-    limit = private_names.DYNAMO_CONFIG.find().recompile_limit
-    assert function["limit"] == ["recompile_limit", limit]
-    assert f"(test_attach.py:{function['first_line']}): 2 of {limit} (recompile_limit)" in found["text"].replace(
+    name, limit = function["limit"]
+    assert limit == getattr(private_names.DYNAMO_CONFIG.find(), name)
+    assert f"(test_attach.py:{function['first_line']}): 2 of {limit} ({name})" in found["text"].replace(
         "tests/cli/", ""
     )
     assert all(any("'x'" in guard for guard in entry["guards"]) for entry in function["entries"])

@@ -11,7 +11,8 @@ from typing import Dict, Iterator, Mapping, Sequence, Union
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.running.attach import AttachError, ask, descendants
+from depyf.running.attach import ask, descendants
+from depyf.running.other_process import AttachError
 
 _SECONDS = 5.0
 """How long a program may be kept waiting for its answer."""

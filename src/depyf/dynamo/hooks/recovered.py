@@ -144,7 +144,7 @@ def tensor_bytes(compiled: object) -> int:
         elif _is_compiled_graph(part):
             held = list((getattr(part, "constants", None) or {}).values())
         for each in held:
-            if type(each) in (torch.Tensor, torch.nn.Parameter):
+            if isinstance(each, torch.Tensor) and type(each) in (torch.Tensor, torch.nn.Parameter):
                 with suppressed(RuntimeError, NotImplementedError):  # without a storage
                     storage = each.untyped_storage()
                     storages[id(storage) if storage.device.type == "meta" else storage.data_ptr()] = storage.nbytes()

@@ -134,8 +134,23 @@ def _code(code: CodeType, cached: Sequence[cache_entries.CacheEntry], stable: St
 
 
 def failed_lately() -> List[FailedLately]:
-    """Return the recompilations that PyTorch remembers (64 compilations), the latest first."""
-    return [each for each in map(_failed, reversed(remembered())) if each is not None]
+    """Return the recompilations that PyTorch remembers (64 compilations), the latest first. A PyTorch before 2.6 has
+    all guards that failed, by function and without compile ids."""
+    found: List[FailedLately] = []
+    metrics = remembered()
+    for each in reversed(metrics):
+        reason, name, file, line, number = (getattr(each, field, None) for field in _OF_METRICS)
+        if isinstance(reason, str) and reason:
+            found.append(_failed(reason, str(name), (str(file), int(line or 0)), str(number or "?")))
+    if any(hasattr(each, _OF_METRICS[0]) for each in metrics):
+        return found
+    for code, reasons in dict(private_names.FAILED_GUARDS.find() or {}).items():
+        place = (code.co_filename, code.co_firstlineno)
+        found += [_failed(str(reason), code.co_name, place, "?") for reason in reversed(reasons)]
+    return found
+
+
+_OF_METRICS = ("recompile_reason", "co_name", "co_filename", "co_firstlineno", "compile_id")
 
 
 def remembered() -> List[object]:
@@ -143,24 +158,13 @@ def remembered() -> List[object]:
     return list(private_names.COMPILATION_METRICS.find() or ())
 
 
-def _failed(metrics: object) -> Optional[FailedLately]:
-    reason = getattr(metrics, "recompile_reason", None)
-    if not isinstance(reason, str) or not reason:
-        return None
+def _failed(reason: str, function: str, place: Tuple[str, int], compile_id: str) -> FailedLately:
     hidden = stable_names().hidden
     guard = failed_guard(reason)
     explained = explain(read_failed(guard))
     shown = (explained.words, guard.text)
     words, text = shown if hidden is None else tuple(map(hidden.message, shown))
-    return FailedLately(
-        compile_id=str(getattr(metrics, "compile_id", None) or "?"),
-        function=str(getattr(metrics, "co_name", None) or "?"),
-        place=(str(getattr(metrics, "co_filename", None) or "?"), int(getattr(metrics, "co_firstlineno", None) or 0)),
-        entry=guard.entry or "",
-        words=words,
-        guard=text.strip(),
-        advice=explained.advice,
-    )
+    return FailedLately(compile_id, function, place, guard.entry or "", words, text.strip(), explained.advice)
 
 
 def counters_now() -> Iterator[Tuple[str, Dict[str, int]]]:
