@@ -77,7 +77,9 @@ def main() -> None:
             way: json.loads(subprocess.check_output([python, "-c", PROBE], env=environment()))
             for way, python in pythons.items()
         }
-    print("| way | start, median | best | more than plain, median of pairs | modules | hooks |\n|---|---|---|---|---|---|")
+    print(
+        "| way | start, median | best | more than plain, median of pairs | modules | hooks |\n|---|---|---|---|---|---|"
+    )
     for way in WAYS:
         own = seconds[way][1:]
         more = statistics.median(one - other for one, other in zip(own, seconds["plain"][1:])) * 1e6
@@ -90,7 +92,7 @@ def main() -> None:
     scope: Dict[str, object] = {}
     for name in VARIABLES:
         os.environ.pop(name, None)
-    alone = min(timeit.repeat(lambda: exec(line, scope), number=100, repeat=50)) / 100  # noqa: S102
+    alone = min(timeit.repeat(lambda: exec(line, scope), number=100, repeat=50)) / 100
     print(f"\nThe line of the .pth file alone: {alone * 1e6:.0f} µs. {sys.version.split()[0]}, {starts} starts of each")
 
 

@@ -19,7 +19,7 @@ from depyf.cli import main
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.questions.attached import functions
-from depyf.running import attached, exchange, injected, other_process
+from depyf.running import attach, attached, exchange, injected, other_process
 from depyf.running.attach import ask
 from depyf.running.other_process import AttachError
 from depyf.running.start_hook import FILES
@@ -136,10 +136,17 @@ def test_values_are_hidden_where_dumps_hide_them(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_interrupt_while_a_script_runs_reaches_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_folder: str) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt("of the program")
 
-    monkeypatch.setattr(attached, "answer", interrupted)
+    class AtOnce(threading.Thread):
+        def start(self) -> None:  # the script has not ended yet
+            monkeypatch.setattr(threading, "Thread", thread)
+            self.run()
+
+    thread = threading.Thread
+    monkeypatch.setattr(threading, "Thread", AtOnce)
+    monkeypatch.setattr(attached, "answer_all", interrupted)
     folder = exchange.new_folder(os.getpid(), {})
     before = [getsignal(number) for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1)]
     try:
@@ -262,25 +269,112 @@ def test_a_handler_of_the_program_stays(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.usefixtures("listening")
-def test_a_main_thread_outside_of_python_is_waited_for_and_the_request_is_withdrawn() -> None:
-    told: List[str] = []
-    failed: List[AttachError] = []
-
-    def client() -> None:
-        try:
-            ask(os.getpid(), {}, timeout=0.3, tell=told.append, signal_name="SIGRTMIN+7")
-        except AttachError as error:
-            failed.append(error)
-
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN + 7])  # as in a long call of C
-    try:
-        thread = threading.Thread(target=client)
-        thread.start()
-        thread.join(10)
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGRTMIN + 7])
-    assert "has not answered" in str(failed[0])
+def test_a_main_thread_outside_of_python_is_waited_for_and_the_request_is_withdrawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # as in a long call of C
+    with pytest.raises(AttachError, match="has not answered: its main thread"):
+        ask(os.getpid(), {}, timeout=0.1, tell=print, signal_name="SIGRTMIN+7")
     assert not list(exchange.folders_for(os.getpid()))
+
+
+@pytest.mark.usefixtures("listening")
+@pytest.mark.filterwarnings("ignore:Dynamo does not know")
+def test_dynamo_compiles_nothing_of_the_answer_where_its_callback_is_on() -> None:
+    own, number = os.getpid(), int(signal.SIGRTMIN + 7)
+
+    def called() -> None:
+        os.kill(own, number)
+
+    @torch.compile(backend="eager")
+    def stopping(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        called()
+        return x + 1
+
+    frames = private_names.COUNTERS.find()["frames"]
+    frames.clear()
+    stopping(torch.ones(2))
+    before = frames["total"]
+    folder = exchange.new_folder(os.getpid(), {"protocol": attached.PROTOCOL})
+    torch._dynamo.reset()
+    frames.clear()
+    stopping(torch.ones(2))
+    assert exchange.read_json(os.path.join(folder, exchange.ANSWER)) is not None
+    exchange.remove_folder(folder)
+    assert frames["total"] <= before + 2  # the handler, and what takes the callback off
+
+
+def test_requests_that_meet_another_one_or_depyf_at_work_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(attached, "_answered", lambda _request: {"inner": asked({})})
+        assert asked({}) == {"inner": {"busy": "answers another request"}}
+    own = compile("def work(call): return call()", other_process.__file__, "exec")
+    scope: Dict[str, Any] = {}
+    exec(own, scope)
+    assert scope["work"](lambda: asked({"stop": True})) == {"busy": "runs work of depyf"}
+    assert "state" in scope["work"](lambda: asked({}))
+
+
+def test_a_program_near_its_limit_of_recursion_is_not_asked() -> None:
+    def deep(left: int) -> Dict[str, Any]:
+        return deep(left - 1) if left else asked({})
+
+    assert deep(sys.getrecursionlimit() - 300) == {"busy": "is near its limit of recursion"}
+
+
+def test_a_handler_raises_nothing_of_its_own_and_takes_no_lock_of_threading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "enumerate", lambda: 1 / 0)
+    assert "state" in asked({})
+
+    def no_descriptor(_path: str) -> None:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(os, "scandir", no_descriptor)
+    attached._on_signal(1, None)
+
+
+def test_modes_of_the_program_are_not_called() -> None:
+    seen: List[object] = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    @torch.compile(backend="eager")
+    def with_constant(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor([1.0, 2.0])
+
+    with_constant(torch.ones(2))
+    with Mode():
+        found = asked({"code": True})
+    assert seen == []
+    assert len(found["state"]["functions"]) == 1
+
+
+def test_signals_that_end_a_program_or_mean_something_are_not_used() -> None:
+    assert (
+        attached.signal_number("1") == signal.SIGURG
+    )  # ignored where there is no handler: Python removes it at its end
+    assert [attached.signal_number(name) for name in ("SIGTERM", "SIGINT", "SIGCHLD", "SIGUSR1+1")] == [None] * 4
+
+
+def test_a_script_that_may_still_run_stays_when_the_command_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def sent(_process: int, folder: str, _signal: object) -> bool:
+        Path(folder, "script.py").write_text("")
+        return True
+
+    monkeypatch.setattr(attach, "_send", sent)
+    monkeypatch.setattr(attach, "_wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ask(os.getpid(), {}, timeout=1, tell=print)
+    (folder,) = exchange.folders_for(os.getpid())
+    assert os.listdir(folder) == ["script.py"]
+    exchange.remove_folder(folder)
 
 
 def test_the_hook_looks_at_each_variable() -> None:

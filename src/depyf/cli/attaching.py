@@ -106,8 +106,9 @@ def _write_code(directory: str, found: Mapping[str, object]) -> None:
     numbers: Dict[str, int] = {}
     for function in functions if isinstance(functions, list) else ():
         stem = "".join(letter if letter.isalnum() else "_" for letter in str(function["name"]))[:80]
-        number = numbers[stem] = numbers.get(stem, -1) + 1
-        path = os.path.join(directory, f"{stem}_{number}.py")
-        with open(path, "w", encoding="utf-8") as file:
+        count = numbers[stem] = numbers.get(stem, -1) + 1
+        path = os.path.join(directory, f"{stem}_{count}.py")
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with open(number, "w", encoding="utf-8") as file:
             file.write(str(function["code"]))
         print(visible(f"  {path}"))

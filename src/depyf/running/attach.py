@@ -68,9 +68,9 @@ def _ask_once(
         raise AttachError(f"no private directory can be made in {exchange.PLACE} ({error.strerror})") from error
     keep = False
     try:
-        is_script = _send(process, folder, signal_name)
+        keep = _send(process, folder, signal_name)  # Python reports a script that is gone, when it comes to run it
         found = _wait(process, folder, until, tell)
-        keep = is_script and found is None  # Python reports a script that is gone, when it comes to run it
+        keep = keep and found is None
         if found is not None:
             _remove_withdrawn(process)
             return found
@@ -105,7 +105,10 @@ def _send(process: int, folder: str, signal_name: Optional[str]) -> bool:
             f"process {process} can't be entered: {refused}; and it was not started with {VARIABLE}=1, with which a "
             "Python that has depyf install-hook answers a signal"
         )
-    os.kill(process, number)
+    try:
+        os.kill(process, number)
+    except synchronous(OSError) as error:
+        raise AttachError(f"process {process} has ended ({error.strerror})") from error
     return False
 
 
@@ -113,11 +116,11 @@ def _listening_to(process: int, signal_name: Optional[str], refused: str) -> Opt
     """Return the signal that the process answers; None if it was not started so. Raises ``AttachError`` if the program
     has made something else of that signal."""
     text = signal_name or other_process.variable_at_start(process, VARIABLE)
-    if not text:
+    if not text or text == "0":
         return None
     number = signal_number(text)
     if number is None:
-        raise AttachError(f"{text} names no signal of this system (SIGUSR2, SIGRTMIN+3)")
+        raise AttachError(f"{text} names no signal that depyf uses (SIGURG, SIGUSR2, SIGRTMIN+3)")
     if not other_process.handles(process, number):
         raise AttachError(
             f"process {process} can't be entered: {refused}; and it was to answer signal {number}, but has no handler "

@@ -8,7 +8,8 @@ import os
 import sys
 import threading
 import time
-from types import ModuleType
+from types import FrameType, ModuleType
+from typing import Callable, Optional
 
 injected_by_depyf = True
 """Marks the frames of the script, whose file has no name."""
@@ -18,9 +19,25 @@ def run(folder: str, package: str) -> None:
     """Answer the request in ``folder`` with the depyf of this process, or else with the depyf in ``package``. An
     exception of a signal handler that comes meanwhile is raised in the program, right after this."""
     try:
-        _answer(folder, package)
+        undisturbed(_answer, folder, package)
     except BaseException as error:  # Python prints what a script raises, and drops it
         _raise_later(error)
+
+
+def undisturbed(call: Callable[..., object], *arguments: str) -> None:
+    """Call a function while Dynamo compiles nothing in this thread. The program may have been interrupted in a function
+    that compiled code calls: Dynamo would compile and count what is called from there."""
+    # No function of Python is called until Dynamo's callback is taken off: Dynamo would look at that function.
+    dynamo = getattr(sys.modules.get("torch._C"), "_dynamo", None)
+    set_callback = getattr(getattr(dynamo, "eval_frame", None), "set_eval_frame", None)
+    if set_callback is None:
+        call(*arguments)
+        return
+    before = set_callback(None)
+    try:
+        call(*arguments)
+    finally:
+        set_callback(before)
 
 
 def _answer(folder: str, package: str) -> None:
@@ -31,15 +48,17 @@ def _answer(folder: str, package: str) -> None:
         return
     try:
         _import_depyf(package)
-        from depyf.running.attached import answer
+        from depyf.running.attached import answer_all
     except Exception as error:
         asynchronous = sys.modules.get("depyf.base.asynchronous")
         if asynchronous is not None and asynchronous.is_asynchronous(error):
             raise
-        with open(os.path.join(folder, "failed.txt"), "w", encoding="utf-8", errors="replace") as file:
+        path = os.path.join(folder, "failed.txt")
+        with open(f"{path}.new", "w", encoding="utf-8", errors="replace") as file:
             file.write(f"{type(error).__name__}: {error}")
+        os.replace(f"{path}.new", path)
         return
-    answer(folder)
+    answer_all()  # of several scripts Python runs the last one only
 
 
 def _import_depyf(package: str) -> None:
@@ -62,18 +81,22 @@ def _raise_later(error: BaseException) -> None:
     """Raise it in the main thread after this script: in a handler of a signal that nothing else handles."""
     import signal
 
-    number = next(
-        (each for each in range(signal.SIGRTMAX, signal.SIGRTMIN, -1) if signal.getsignal(each) == signal.SIG_DFL), 0
-    )
+    candidates = (signal.SIGURG, *range(signal.SIGRTMAX, signal.SIGRTMIN, -1))
+    number = next((each for each in candidates if signal.getsignal(each) == signal.SIG_DFL), 0)
     if number == 0:
         return
 
-    def handler(*_: object) -> None:
+    def handler(_number: int, frame: Optional[FrameType]) -> None:
+        while frame is not None:
+            if "injected_by_depyf" in frame.f_globals:  # the script has not ended yet
+                threading.Thread(target=send, daemon=True).start()
+                return
+            frame = frame.f_back
         signal.signal(number, signal.SIG_DFL)
         raise error
 
     def send() -> None:
-        time.sleep(0.02)  # the script has ended
+        time.sleep(0.02)  # the script ends
         os.kill(os.getpid(), number)
 
     signal.signal(number, handler)

@@ -6,6 +6,7 @@ around the graphs. Nothing is called and nothing is changed.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from dataclasses import field
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType
@@ -133,19 +134,23 @@ def tensor_bytes(compiled: object) -> int:
     import torch
 
     storages: Dict[int, int] = {}
-    for part, _ in _walk(compiled):
-        held: List[object] = []
-        if isinstance(part, torch.fx.GraphModule):
-            held = [
-                value
-                for names in (private_names.PARAMETERS, private_names.BUFFERS)
-                for value in names.of(part).values()
-            ]
-        elif _is_compiled_graph(part):
-            held = list((getattr(part, "constants", None) or {}).values())
-        for each in held:
-            if isinstance(each, torch.Tensor) and type(each) in (torch.Tensor, torch.nn.Parameter):
-                with suppressed(RuntimeError, NotImplementedError):  # without a storage
-                    storage = each.untyped_storage()
-                    storages[id(storage) if storage.device.type == "meta" else storage.data_ptr()] = storage.nbytes()
+    # A mode of the program, which may be on, is not told of these calls.
+    without_modes = private_names.DISABLE_TORCH_FUNCTION.find() or contextlib.nullcontext
+    with without_modes():
+        for part, _ in _walk(compiled):
+            for each in _held(part):
+                if isinstance(each, torch.Tensor) and type(each) in (torch.Tensor, torch.nn.Parameter):
+                    with suppressed(RuntimeError, NotImplementedError):  # without a storage
+                        storage = each.untyped_storage()
+                        key = id(storage) if storage.device.type == "meta" else storage.data_ptr()
+                        storages[key] = storage.nbytes()
     return sum(storages.values())
+
+
+def _held(part: object) -> List[object]:
+    import torch
+
+    if isinstance(part, torch.fx.GraphModule):
+        names = (private_names.PARAMETERS, private_names.BUFFERS)
+        return [value for each in names for value in each.of(part).values()]
+    return list((getattr(part, "constants", None) or {}).values()) if _is_compiled_graph(part) else []

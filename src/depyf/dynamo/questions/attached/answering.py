@@ -13,12 +13,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
 from depyf.answers.attached import Attached, Compiling
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import is_asynchronous
 from depyf.base.messages import describe
 from depyf.base.without_collector import without_collector
-from depyf.dynamo.hooks import frame_evaluation, torch_names, torch_settings
+from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.questions.attached.functions import Budget, counters_now, failed_lately, functions_now, remembered
-from depyf.dynamo.questions.attached.phase import compiling_now, own_frame, phase_of, users_stack
+from depyf.dynamo.questions.attached.phase import compiling_now, own_frame, own_work, phase_of, users_stack
 
 if TYPE_CHECKING:
     from depyf.dynamo.dump.prepare import PrepareDebug
@@ -30,23 +30,22 @@ _sessions: List[PrepareDebug] = []
 
 
 def answered(request: Mapping[str, object]) -> Dict[str, object]:
-    """Return the answer to a request as data for JSON. Dynamo compiles no frame of it."""
+    """Return the answer to a request as data for JSON."""
     main = own_frame()
-    before = frame_evaluation.set_eval_frame(None)
-    try:
-        with without_collector():
-            compiling = compiling_now(main)
-            start, stop = request.get("start"), request.get("stop")
-            if (start or stop) and compiling:  # hooks come and go between two compilations
-                return {"busy": str(compiling[0])}
-            if start:
-                return _start(str(start))
-            if stop:
-                return _stop()
-            found = _state(main, compiling, request)
-            return {"text": str(found), "why": found.why(), "state": asdict(found)}
-    finally:
-        frame_evaluation.set_eval_frame(before)
+    with without_collector():
+        compiling = compiling_now(main)
+        start, stop = request.get("start"), request.get("stop")
+        if (start or stop) and compiling:  # hooks come and go between two compilations
+            return {"busy": str(compiling[0])}
+        own = own_work(main) if start or stop or request.get("code") else None
+        if own is not None:  # which may hold a lock, or have done half of its work
+            return {"busy": f"runs {own} of depyf"}
+        if start:
+            return _start(str(start))
+        if stop:
+            return _stop()
+        found = _state(main, compiling, request)
+        return {"text": str(found), "why": found.why(), "state": asdict(found)}
 
 
 def _state(main: Optional[FrameType], compiling: Sequence[Compiling], request: Mapping[str, object]) -> Attached:
@@ -96,8 +95,10 @@ def _start(directory: str) -> Dict[str, object]:
     _sessions.append(opened)
     try:
         opened.__enter__()
-    except synchronous() as error:
+    except BaseException as error:
         _sessions.clear()
+        if is_asynchronous(error):
+            raise
         return {"error": describe(error)}
     return {"text": f"process {os.getpid()}: dumps what it compiles from now on into {opened.dump_src_dir}"}
 

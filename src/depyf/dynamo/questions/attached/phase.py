@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.attached import Compiling, Line
-from depyf.base.own_package import is_own
+from depyf.base.own_package import is_own, without_launcher
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.torch_trace.user_code import is_library
@@ -46,11 +46,20 @@ def callers_of(frame: Optional[FrameType]) -> Iterator[FrameType]:
 
 def compiling_now(main: Optional[FrameType]) -> List[Compiling]:
     """Return the compilations of all threads; that of the main thread, whose frame is ``main``, comes first."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    # Not ``threading.enumerate``: in Python 3.8 the main thread may have been interrupted while it holds that lock.
+    names = {ident: thread.name for ident, thread in dict(vars(threading).get("_active") or {}).items()}
     own = threading.get_ident()
     others = [(names.get(ident, "?"), frame) for ident, frame in sys._current_frames().items() if ident != own]
     found = [_compiling(name, list(callers_of(frame))) for name, frame in [("", main), *others]]
     return [each for each in found if each is not None]
+
+
+def own_work(main: Optional[FrameType]) -> Optional[str]:
+    """Return the function of depyf that the main thread was interrupted in; None for a function of the program."""
+    stack = list(callers_of(main))
+    stack.reverse()
+    stack = list(without_launcher(stack, lambda frame: frame.f_code.co_filename))
+    return next((frame.f_code.co_name for frame in reversed(stack) if is_own(frame.f_code.co_filename)), None)
 
 
 def _compiling(thread: str, stack: Sequence[FrameType]) -> Optional[Compiling]:
