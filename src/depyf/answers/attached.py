@@ -140,7 +140,8 @@ class Attached:
             yield f"counters {group}: {', '.join(f'{name} {count}' for name, count in counts.items())}"
         yield from (f"setting: {each}" for each in self.settings)
         if self.failed:
-            yield f"compiled again: {len(self.failed)} times that PyTorch remembers; depyf attach {self.pid} --why"
+            times = counted(len(self.failed), "time")
+            yield f"compiled again: {times} that PyTorch remembers; depyf attach {self.pid} --why"
         yield self.session or "session: none"
         yield from (f"note: {each}" for each in self.notes)
 

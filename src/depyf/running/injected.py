@@ -27,9 +27,10 @@ def run(folder: str, package: str) -> None:
 def undisturbed(call: Callable[..., object], *arguments: str) -> None:
     """Call a function while Dynamo compiles nothing in this thread. The program may have been interrupted in a function
     that compiled code calls: Dynamo would compile and count what is called from there."""
-    # No function of Python is called until Dynamo's callback is taken off: Dynamo would look at that function.
-    dynamo = getattr(sys.modules.get("torch._C"), "_dynamo", None)
-    set_callback = getattr(getattr(dynamo, "eval_frame", None), "set_eval_frame", None)
+    # No function of Python is called until Dynamo's callback is taken off: Dynamo would look at that function. So this
+    # is private_names.SET_EVAL_FRAME_IN_C, found without any import.
+    in_c = getattr(sys.modules.get("torch"), "_C", None)
+    set_callback = getattr(getattr(getattr(in_c, "_dynamo", None), "eval_frame", None), "set_eval_frame", None)
     if set_callback is None:
         call(*arguments)
         return
@@ -41,7 +42,7 @@ def undisturbed(call: Callable[..., object], *arguments: str) -> None:
 
 
 def _answer(folder: str, package: str) -> None:
-    if not os.path.exists(os.path.join(folder, "request.json")):  # withdrawn: nobody waits any more
+    if os.listdir(folder) == ["script.py"]:  # the request was withdrawn: nobody waits any more
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
         os.rmdir(folder)
