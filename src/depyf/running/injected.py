@@ -3,6 +3,7 @@
 A module of its own: it runs in a process that may have no depyf, so nothing of depyf is imported at the top.
 """
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -49,7 +50,8 @@ def _answer(folder: str, package: str) -> None:
         return
     try:
         _import_depyf(package)
-        from depyf.running.attached import answer_all
+        # By name: ``attached`` imports this module.
+        answer_all = importlib.import_module("depyf.running.attached").answer_all
     except Exception as error:
         asynchronous = sys.modules.get("depyf.base.asynchronous")
         if asynchronous is not None and asynchronous.is_asynchronous(error):
