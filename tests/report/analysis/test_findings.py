@@ -266,7 +266,7 @@ def test_one_cause_is_one_finding_whatever_else_has_changed() -> None:
     )
     (found,) = findings_of(run(recompiles=recompiles), Parts())
     assert found.title == "f was recompiled 3 times (guard on rewards[1] and 2 more)"
-    assert found.text.endswith("Pass a tensor. In 2 of the 3, more has changed: what, stands with each of them.")
+    assert found.text.endswith("Pass a tensor. In 2 of the 3, more has changed: each of them says what.")
     (one,) = findings_of(run(recompiles=recompiles[:1]), Parts())
     assert one.text.endswith("Pass a tensor" + more.format(2))
 

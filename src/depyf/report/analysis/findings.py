@@ -237,9 +237,7 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
     advice = first.advice
     if any(each.advice != advice for each in recompiles):
         more = sum(MORE in each.advice for each in recompiles)
-        advice = (
-            f"{_remedy(first)}. In {more} of the {len(recompiles)}, more has changed: what, stands with each of them."
-        )
+        advice = f"{_remedy(first)}. In {more} of the {len(recompiles)}, more has changed: each of them says what."
     text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{advice}".strip() if why else advice
     return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds)
 
