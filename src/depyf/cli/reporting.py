@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -12,13 +13,16 @@ import webbrowser
 from pathlib import Path
 from typing import Collection, Dict, Iterable, Sequence, TextIO, Tuple
 
+from depyf import __version__
 from depyf.base.messages import error_line, takes_escapes, write
 from depyf.base.visible import visible
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.manifest import ManifestError
+from depyf.report.model.run import Run
 from depyf.report.read.ranks import load_ranks
 from depyf.report.read.reading import Loaded, NothingToRead, load
+from depyf.report.render.annotations import github_annotations, sarif
 from depyf.report.render.memory_words import whole_lines, with_memory
 from depyf.report.render.summary import summary_lines
 from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
@@ -47,6 +51,11 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.add_argument(
         "-o", "--output", metavar="FILE", help="the page, or its directory (PATH if that is a dump, or else this one)"
     )
+    _add_output(report)
+    report.add_argument("--open", action="store_true", help="open the page in a browser")
+
+
+def _add_output(report: argparse.ArgumentParser) -> None:
     report.add_argument(
         "--perfetto", metavar="FILE.json", type=_json_file, help="write the phases as a trace for ui.perfetto.dev, too"
     )
@@ -55,6 +64,13 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="FILE",
         type=_flow_file,
         help="also write the flow of calls: a Mermaid chart of each function (FILE.md), or a drawing (FILE.svg)",
+    )
+    report.add_argument(
+        "--format",
+        choices=("text", "github", "sarif"),
+        default="text",
+        help="what is printed: a summary (text), or each finding for its source line, as annotations of GitHub Actions "
+        "or as a SARIF log; paths are relative to the current directory",
     )
     report.add_argument(
         "--watch",
@@ -77,7 +93,6 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="N",
         help="read the logs of N ranks at once, in processes (as many as there are CPUs, where the logs are large)",
     )
-    report.add_argument("--open", action="store_true", help="open the page in a browser")
 
 
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -199,6 +214,9 @@ def _write_one(options: argparse.Namespace) -> int:
         output = options.output or (followed[0] if followed else None)
         page = write_report(ranks, output, options.perfetto, options.flow)
     runs = ranks.runs
+    if options.format != "text":
+        _print_annotations([loaded.run for loaded in runs], options.format)
+        return 0
     for number, loaded in enumerate(runs):
         several = len(runs) > 1
         if several:
@@ -221,6 +239,14 @@ def _write_one(options: argparse.Namespace) -> int:
     if options.open:
         webbrowser.open(Path(page).resolve().as_uri())
     return 0
+
+
+def _print_annotations(runs: Sequence[Run], how: str) -> None:
+    if how == "sarif":
+        print(json.dumps(sarif(runs, os.getcwd(), __version__), indent=1))
+        return
+    for line in github_annotations(runs, os.getcwd()):
+        print(line)
 
 
 def _diff(options: argparse.Namespace) -> int:

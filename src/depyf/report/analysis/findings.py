@@ -22,6 +22,7 @@ from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.shapes import own_places
 from depyf.report.analysis.sources import Sources
+from depyf.report.model import run as run_model
 from depyf.report.model.counts import LIMIT, RAISED, counts_of, distinct_breaks, lost, plain_calls, raised
 from depyf.report.model.phases import slowest_part
 from depyf.report.model.places import is_of_a_library, own_place, place_text
@@ -106,7 +107,8 @@ def _fallback(run: Run, each: Fallback, times: int, seconds: float) -> Finding:
         title, text = f"{name} can't be compiled: {violated.title}", each.advice
     place, called = _own_place(run, each)
     place = place or _start_of(run, each.function)
-    return Finding(title, f"{called}{text}".strip(), times, place, each.compile_id, seconds)
+    kind = run_model.ERROR if each.cause == RAISED else run_model.LIMIT if each.cause == LIMIT else run_model.FALLBACK
+    return Finding(title, f"{called}{text}".strip(), times, place, each.compile_id, seconds, kind)
 
 
 def _breaks(run: Run, costs: Costs) -> Iterator[Finding]:
@@ -194,7 +196,8 @@ def _breaks_of_a_kind(
         more += f" This breaks graphs of {listed(callers, 3)}, too."
     stack = [(run.sources[source].path, line, "") for source, line in first.stack]
     cost = None if is_of_ddp(stack) else seconds  # nothing is lost by those
-    return Finding(title, f"{called}{first.advice}{more}".strip(), len(breaks), place, first.compile_id, cost)
+    text = f"{called}{first.advice}{more}".strip()
+    return Finding(title, text, len(breaks), place, first.compile_id, cost, run_model.BREAK)
 
 
 def _own_place(run: Run, each: Union[GraphBreak, Fallback, FailedEntryGuard]) -> Tuple[Optional[Place], str]:
@@ -239,7 +242,7 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
         more = sum(MORE in each.advice for each in recompiles)
         advice = f"{_remedy(first)}. In {more} of the {len(recompiles)}, more has changed: each of them says what."
     text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{advice}".strip() if why else advice
-    return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds)
+    return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds, run_model.RECOMPILATION)
 
 
 def _times(number: int) -> str:
@@ -261,7 +264,8 @@ def _cudagraphs(run: Run) -> Iterator[Finding]:
         function = functions.get(each.compile_id or "")
         name = "" if function is None else f" in {_function_name(run, run.root(function))}"
         text = each.advice or "The graph runs without them: each kernel is launched by Python."
-        yield Finding(f"CUDA graphs are not used{name}: {each.reason}", text, 1, each.place, each.compile_id)
+        title = f"CUDA graphs are not used{name}: {each.reason}"
+        yield Finding(title, text, 1, each.place, each.compile_id, kind=run_model.CUDA_GRAPHS)
 
 
 def _rerecorded(run: Run) -> Iterator[Finding]:
@@ -270,7 +274,7 @@ def _rerecorded(run: Run) -> Iterator[Finding]:
         function = functions.get(each.compile_id or "")
         name = each.function if function is None else _function_name(run, run.root(function))
         title = f"The CUDA graph of {name} was recorded again {counted(each.times, 'time')}: {each.reason}"
-        yield Finding(title, each.advice, each.times, each.place, each.compile_id)
+        yield Finding(title, each.advice, each.times, each.place, each.compile_id, kind=run_model.CUDA_GRAPHS)
 
 
 def _slow(run: Run) -> Iterator[Finding]:
@@ -282,7 +286,8 @@ def _slow(run: Run) -> Iterator[Finding]:
         whole = f" of {total:.1f} s of compile time" if total >= seconds else ""
         text = f"{seconds:.1f} s{whole}, without nested phases. "
         # Its seconds are those of compilations, which may be the cost of other findings: they are in the text alone.
-        yield Finding(f"Most of the compile time is {words}", (text + advice_for_phase(name)).strip())
+        text = (text + advice_for_phase(name)).strip()
+        yield Finding(f"Most of the compile time is {words}", text, kind=run_model.COMPILE_TIME)
 
 
 _NO_FAKE, _OTHER_FAKE = "missing_fake_kernel", "mismatched_fake_kernel"
@@ -313,7 +318,7 @@ def export_issues(events: Sequence[Event], names: Mapping[object, str], sources:
             place: Optional[Place] = stack[-1] if stack else None
             title = f"{event.meta.get('expr')} was taken as {event.meta.get('result')}"
             met.append(Finding(title, f"{_where(event.meta)}{_CHECK}", place=place))
-    return tuple(replace(issue, count=times) for issue, times in Counter(met).items())
+    return tuple(replace(issue, count=times, kind=run_model.EXPORT) for issue, times in Counter(met).items())
 
 
 def _where(meta: Mapping[str, object]) -> str:

@@ -312,10 +312,21 @@ class Function:
     full_code: Optional[str] = None
 
 
+BREAK, RECOMPILATION, LIMIT, FALLBACK, ERROR = (
+    "graph break",
+    "recompilation",
+    "recompile limit",
+    "fallback to eager",
+    "error",
+)
+CUDA_GRAPHS, EXPORT, COMPILE_TIME = "CUDA graphs", "export", "compile time"
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something worth acting on. ``seconds`` is the compile time that it cost, as far as known: of a graph break what
-    was compiled after it, of a recompilation the extra entries, of what runs uncompiled all of its function."""
+    was compiled after it, of a recompilation the extra entries, of what runs uncompiled all of its function. ``kind``
+    is one of the names above; empty in a manifest of an earlier depyf."""
 
     title: str
     text: str
@@ -323,6 +334,7 @@ class Finding:
     place: Optional[Place] = None
     compile_id: Optional[str] = None
     seconds: Optional[float] = None
+    kind: str = ""
 
 
 @dataclass(frozen=True)
