@@ -55,10 +55,10 @@ def test_answers_are_of_the_run(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, path, "#story/f0/1") as page:
         assert page.eval_on_selector_all(".excerpt .hit .no", "all => all.map(each => each.textContent)") == ["2"]
         page.click(".question summary")
-        assert "Lines 3, 4, 5: a line that only decides" in page.inner_text(".question")
+        assert "Lines 3, 4, 5. A line that only decides" in page.inner_text(".question")
         page.evaluate("location.hash = '#story/f0/5'")
         page.click(".question summary")
-        assert "Which results in the graph come from m.py:2" in page.inner_text(".question")
+        assert "Which names in the graph come from m.py:2" in page.inner_text(".question")
         assert page.inner_text(".question p code") == "v_sin"
 
 

@@ -126,13 +126,13 @@ function functionStep({ run, root, lines }) {
   const code = (each) => /^(?!#|"""|def |async def |@|else\b|try\b|[)\]}]+,?:?$)./.test(run.code(each).trim());
   const outside = all.filter((each) => !inGraph.includes(each) && code(each));
   return {
-    about: ["torch.compile runs this function in another way than Python does. At the first call, the part of PyTorch that is called Dynamo reads the function's bytecode and follows it with stand-ins for the tensors. It writes down which operations they go through: a graph."],
+    about: ["torch.compile runs this function in another way than Python does. At the first call, the part of PyTorch that is called Dynamo reads the function's bytecode (the instructions that Python runs) and follows it with stand-ins for the tensors, which have a shape and a dtype, but no data. It writes down which operations the tensors go through: a graph."],
     look: "the marked lines: their operations are in a graph.",
     shown: source && source.text !== null ? excerpt(source.text, "python", { first: one.first_line, last: one.last_line, marked: new Set(inGraph.map((each) => each[1])), label: "Your function" }) : el("p", { class: "quiet" }, "The source could not be read."),
     question: "Which lines are not marked, and why not?",
     answer: [
-      outside.length ? `Line${outside.length === 1 ? "" : "s"} ${someOf(outside.map((each) => each[1]))}: a line that only decides, counts, or hands values on is followed, and leaves no operation in the graph; a line that was never reached is in no graph either. ` : "All lines with code are marked. ",
-      stopped.length ? `At line${stopped.length === 1 ? "" : "s"} ${someOf(stopped.map((each) => each[1]))} a graph ends: what can't be captured of it runs in Python.` : "",
+      outside.length ? `Line${outside.length === 1 ? "" : "s"} ${someOf(outside.map((each) => each[1]))}. A line that only decides, counts, or hands values on leaves no operation in the graph, and a line that no call has reached is not compiled. ` : "All lines with code are marked. ",
+      stopped.length ? `Line${stopped.length === 1 ? " " : "s "}${someOf(stopped.map((each) => each[1]))} ${stopped.length === 1 ? "breaks" : "break"} a graph: operations before the break are in the graph, and Python runs what breaks it at each call (step 4).` : "",
     ],
   };
 }
@@ -144,13 +144,13 @@ function rewrittenStep({ run, id, artifacts }) {
   const resumes = [...new Set([...text.matchAll(/\b(__resume_at_\w+)\(/g)].map(([, name]) => name))];
   return {
     about: [
-      ["Dynamo writes new bytecode for the function, which is shown as Python here. The compilation is called ", chip(run, id), ": the first number is the function, counted in the order in which Dynamo met them; the second counts the versions of the function (cache entries)."],
-      "Names that begin with __compiled_fn are graphs. Names that begin with __resume_at are resume functions: the rest of your function after a place that could not be captured.",
+      ["Dynamo writes new bytecode for the function, which is shown as Python here. The compilation is called ", chip(run, id), ": the first number is the function, counted from 0 in the order in which Dynamo met them; the second is the version, counted from 0 for each function. A version is kept as a cache entry."],
+      "Names that begin with __compiled_fn are graphs. Names that begin with __resume_at are resume functions: the rest of your function after a place that could not be captured. Each has a number of its own.",
     ],
     look: graphs.length ? "what is left of your function around the call of the graph." : "what is left of your function.",
     shown: artifact ? excerptOf(run, artifact, { marked: new Set(text.split("\n").flatMap((line, at) => (/__compiled_fn_\w+\(|__resume_at_\w+\(/.test(line) ? [at + 1] : []))) }) : el("p", { class: "quiet" }, `${NO_ARTIFACT}: a log has no transformed code.`),
     question: artifact ? "What does Python still do at each call?" : null,
-    answer: ["It checks the guards (the next step), ", graphs.length ? `calls ${someOf(graphs, 3)}, ` : "calls no graph, ", resumes.length ? `runs the line that could not be captured, and goes on in ${someOf(resumes, 3)}.` : "and returns the result."],
+    answer: ["It checks the guards (the next step), ", graphs.length ? `calls ${someOf(graphs, 3)}, ` : "calls no graph, ", resumes.length ? `runs what could not be captured (step 4), and goes on in ${someOf(resumes, 3)}.` : "and returns the result."],
   };
 }
 
@@ -162,14 +162,15 @@ function guardsStep({ run, id, one }) {
   const tensor = alike.find((same) => same.some((guard) => guard.kind === "TENSOR_MATCH"));
   const value = alike.find((same) => same.some((guard) => /EQUALS_MATCH|CONSTANT_MATCH/.test(guard.kind)));
   const changed = tensor || value || checked[0];
+  const required = (same) => requirementOf(run, same).replace(/, no marked dimension$/, ""); // true of nearly every tensor
   return {
     about: ["What was compiled is right only for calls like the first one. The conditions for that are guards: each call checks them, and the compiled code runs only if all hold."],
     look: `what this entry requires${guards.length ? ` (${count(guards.length, "guard")} in all)` : ""}.`,
     shown: checked.length
-      ? [tableOf("Guards", ["Value", "Requirement"], checked.map((same) => [el("code", {}, shortened(run.written(same[0].source), 80)), requirementOf(run, same)]), { narrow: true }), el("p", {}, el("a", { href: address("guards", [id], {}, run) }, "All guards"))]
+      ? [tableOf("Guards", ["Value", "Requirement"], checked.map((same) => [el("code", {}, shortened(run.written(same[0].source), 80)), required(same)]), { narrow: true }), el("p", {}, el("a", { href: address("guards", [id], {}, run) }, "All guards"))]
       : el("p", { class: "quiet" }, "No guards were recorded in this run."),
     question: changed ? "Which call does not fit?" : null,
-    answer: changed ? ["One in which ", el("code", {}, shortened(run.written(changed[0].source), 60)), ` is not as required (${requirementOf(run, changed)}). Dynamo then compiles the function again, for the new values: a recompilation.`] : "",
+    answer: changed ? ["One in which ", el("code", {}, shortened(run.written(changed[0].source), 60)), ` is not as required (${required(changed)}). Dynamo then compiles the function again, for the new values: a recompilation.`] : "",
   };
 }
 
@@ -185,7 +186,7 @@ function breakStep({ run, ids, breaks }) {
       ? [near ? excerpt(run.sources[near[0]].text, "python", { first: Math.max(1, near[1] - 2), last: near[1] + 2, marked: new Set([near[1]]), label: "The line of the graph break" }) : null, breakCard(run, first)]
       : lost ? fallbackCard(run, lost) : el("p", {}, "No graph broke in this function: all that it does with tensors is in one graph for each version."),
     question: first ? "What was compiled after the break?" : null,
-    answer: after.length ? [`${count(after.length, "compilation")} of what follows: `, after.slice(0, 8).map((each) => [chip(run, each.compile_id), " "])] : "Nothing that this run recorded: what follows may have no operation on tensors, or may never have run.",
+    answer: after.length ? [[...grouped(after, (each) => each.function).values()].slice(0, 8).map((same) => [`${run.nameOf(same[0].function)}, ${count(same.length, "version")}: `, same.slice(0, 8).map((each) => [chip(run, each.compile_id), " "]), "· "]), "What follows on a way that no call has taken is not compiled."] : "Nothing that this run recorded: what follows may have no operation on tensors, or may never have run.",
   };
 }
 
@@ -196,10 +197,10 @@ function graphStep({ run, captured, root }) {
   const where = computing && computing.places[computing.places.length - 1];
   const names = where ? [...new Set(links.filter((link) => link.places.length && keyOf(link.places[link.places.length - 1]) === keyOf(where)).flatMap((link) => link.names))] : [];
   return {
-    about: ["This is the first graph: the operations on tensors in the order of the program, without Python around them. Each line names its result, and ends with the result's dtype and shape; a comment above says which line of yours it comes from. Dynamo hands the graph to the backend, which makes code of it."],
+    about: ["This is the first graph: the operations on tensors in the order of the program, without Python around them. Each line names its result, and ends with the result's dtype and shape; a comment above says which line of yours it comes from. Dynamo hands the graph to the backend (the compiler Inductor, if no other was chosen), which makes code of it."],
     look: "how few of Python's steps are left.",
     shown: captured ? excerptOf(run, captured) : el("p", { class: "quiet" }, `${NO_ARTIFACT}: this function has no graph.`),
-    question: where ? [`Which results in the graph come from ${run.placeText(where)}, `, el("code", {}, shortened(run.code(where).trim(), 80)), "?"] : null,
+    question: where ? [`Which names in the graph come from ${run.placeText(where)}, `, el("code", {}, shortened(run.code(where).trim(), 80)), "?"] : null,
     answer: [el("code", {}, someOf(names.map(shortName))), ". In Source, a click on a line shows this for each stage."],
   };
 }
@@ -211,7 +212,7 @@ function autogradStep(told) {
   const names = forward ? [...new Set(operationsIn(run.text(forward)))] : [];
   return {
     about: [
-      "AOTAutograd traces the graph once more, with the operations that PyTorch is built of (aten), and without changes in place.",
+      `AOTAutograd, the part of PyTorch that adds gradients to a graph, traces the graph once more: with the operations that PyTorch is built of (aten), so that large ones such as a norm are split, and without changes in place.${forward && /\bprimals_1\b/.test(run.text(forward)) ? " The graph's inputs are called primals_1, primals_2, and so on." : ""}`,
       backward ? "As gradients are needed, it also derives the backward: both are one joint graph, which is then cut into a forward and a backward graph." : forward && !joint ? "Here there is a forward graph only: it was compiled for a call without gradients." : "",
     ],
     look: forward ? (backward ? "what the forward returns beside its result: values that the backward needs." : "the names of the operations.") : null,
@@ -231,30 +232,30 @@ function passesStep(told) {
   const rows = forward && after ? diffRows(body(forward), body(after)) : null;
   const changed = rows && (rows.added || rows.removed);
   return {
-    about: ["The compiler (Inductor) replaces large operations by small ones (decompositions), and runs passes over the graph: they remove what is not needed, replace patterns by better ones, and choose how tensors lie in memory."],
+    about: ["The compiler (Inductor) splits more operations into small ones (decompositions). Then passes run: each goes through the graph and rewrites parts of it, to remove what is not needed, to replace operations by cheaper ones, or to choose how tensors lie in memory."],
     look: changed ? "what was added and removed between the forward graph and the graph from which kernels are made." : null,
     shown: !after
       ? el("p", { class: "quiet" }, `${NO_ARTIFACT}: the backend was not Inductor (the default), or the code came from its cache.`)
       : [changed ? el("pre", { class: "difference", tabindex: "0", role: "region", "aria-label": "Difference" }, rows.rows.slice(0, MOST_LINES).map((row) => el("span", { class: { add: "diff-add", drop: "diff-drop" }[row.kind] || null }, `${{ add: "+ ", drop: "- " }[row.kind] || "  "}${row.text}\n`))) : el("p", {}, "No difference."), el("p", {}, forward ? el("a", { href: address("stages", [after.id], { diff: forward.id }, run) }, "The whole difference") : artifactLink(run, after))],
     question: after ? "Which passes changed something?" : null,
-    answer: passes.length ? [someOf([...new Set(passes.map((each) => each.name))], 12), ". The view Passes has what each changed."] : "No pass is recorded that changed this graph; names of nodes may differ, as the graph was traced again.",
+    answer: passes.length ? [someOf(passes.map((each) => `${each.name} (${each.nodes_before} nodes before, ${each.nodes_after} after)`), 12), ". The view Passes has the difference that each made."] : "No pass is recorded that changed this graph; names of nodes may differ, as the graph was traced again.",
   };
 }
 
 const computedBy = (kernel) => (kernel.nodes.length ? someOf(kernel.nodes.map(shortName), 6) : "");
 
-function fusionStep({ run, kernels }) {
+function fusionStep({ run, id, kernels }) {
   const { own, library } = kernelCounts(kernels);
   const largest = kernels.reduce((most, each) => (!most || each.nodes.length > most.nodes.length ? each : most), null);
   const nodes = new Set(kernels.flatMap((each) => each.nodes)).size;
   return {
-    about: ["A kernel is a function that computes one or several operations in one pass over memory. Inductor puts operations that run over the same elements into one kernel (fusion), so that values between them never go to memory. Large matrix products are often left to a library."],
+    about: ["A kernel is a compiled function that reads its inputs, computes one or several operations, and writes its results. Without fusion, each operation writes its result to memory, and the next one reads it again. Inductor puts operations that run over the same elements into one kernel, in which values between them are not written. Large matrix products are often left to functions of a library (extern_kernels, torch.ops)."],
     look: kernels.length ? "how many operations share a kernel." : null,
     shown: kernels.length
       ? tableOf("Kernels of the forward", ["Kernel", "Operations", "Lines"], kernels.map((each) => [el("code", {}, shortened(each.name, 60)), el("code", {}, computedBy(each)), each.places.slice(0, 4).map((where) => [place(run, where), " "])]), { most: MOST_LISTED })
       : el("p", { class: "quiet" }, `${NO_ARTIFACT}: no kernels are known. Inductor makes them; other backends run the operations of the graph one by one, or have code of their own.`),
     question: kernels.length ? "How many operations of the graph became how many kernels?" : null,
-    answer: kernels.length ? `${count(nodes, "operation")} became ${[own ? count(own, "kernel") : "", library ? count(library, "call") + " of a library" : ""].filter(Boolean).join(" and ")}. The kernel with most is ${largest.name}: ${count(largest.nodes.length, "operation")}.` : "",
+    answer: kernels.length ? `Of ${id}, without its backward and what follows a graph break, ${count(nodes, "operation")} became ${[own ? count(own, "kernel") : "", library ? count(library, "call") + " of a library" : ""].filter(Boolean).join(" and ")}. The kernel with most is ${largest.name}: ${count(largest.nodes.length, "operation")}.` : "",
   };
 }
 
@@ -266,7 +267,7 @@ function kernelStep({ run, kernels }) {
   const pointers = (name) => [...new Set(text.match(new RegExp(`\\b${name}\\d+\\b`, "g")) || [])];
   const [inputs, outputs, both] = [pointers("in_ptr"), pointers("out_ptr"), pointers("in_out_ptr")];
   return {
-    about: ["This is a kernel as Inductor wrote it: C++ for a CPU, Triton for a GPU. It reads its inputs, computes, and writes its results, for a few elements at a time."],
+    about: ["This is a kernel as Inductor wrote it: C++ for a CPU, Triton (a language for GPU kernels, written as Python) for a GPU. It reads its inputs, computes, and writes its results, for a few elements at a time."],
     look: kernel ? `${shortened(kernel.name, 60)}, which computes ${computedBy(kernel) || "operations that Inductor does not name"}.` : null,
     shown: artifact ? excerptOf(run, artifact, { first: kernel.first, last: kernel.last }) : el("p", { class: "quiet" }, `${NO_ARTIFACT}: no generated kernel is known.`),
     question: artifact ? "Which tensors does the kernel read, and which does it write?" : null,
@@ -277,16 +278,18 @@ function kernelStep({ run, kernels }) {
 function nextCallStep({ run, root, ids }) {
   const entries = run.compilations.filter((each) => ids.includes(each.compile_id) && each.function === root);
   const again = run.recompiles.filter((each) => ids.includes(each.compile_id) && each.function === root);
+  const first = entries.find((each) => each.guard_latency !== null && each.guard_latency !== undefined);
+  const latency = first ? `Checking the guards of ${first.compile_id} takes ${seconds(first.guard_latency)} in this run.` : "";
   const why = (id) => again.filter((each) => each.compile_id === id).map((each) => recompiledFor([each])).join("; ");
   return {
-    about: ["At the next call nothing is traced. The guards of the cache entries are checked, one entry after the other, and the code of the first entry whose guards hold runs."],
+    about: ["At the next call nothing is traced. The guards of the cache entries are checked, one entry after the other, and the code of the first entry whose guards hold runs.", latency],
     look: entries.length > 1 ? "why each entry after the first was compiled." : "the entry that later calls can use.",
     shown: [
       tableOf("Cache entries of the function", ["Entry", numeric("Guards"), "Compiled because"], entries.map((each) => [compilationLink(run, each.compile_id), each.guards.length, why(each.compile_id) || (each === entries[0] ? "there was no entry yet" : each.failure || "")]), { most: MOST_LISTED }),
       el("p", {}, el("a", { href: address("flow", [`f${root}`], {}, run) }, "The way of a call as a drawing"), " · ", el("a", { href: address("recompiles", [`f${root}`], {}, run) }, "Recompiles")),
     ],
     question: "What happens at a call that fits no entry?",
-    answer: "Dynamo compiles one more, and asks which guard failed: of a size that changed it makes a symbol, if it can. There is a limit (torch._dynamo.config.recompile_limit, 8 unless it was set; cache_size_limit before PyTorch 2.6): a call beyond it runs as plain Python, which the Overview says at once.",
+    answer: "Dynamo compiles one more version. If a size has changed, Dynamo tries to make a version in which that size may vary: the size is a symbol there, and the version fits several sizes. There is a limit of versions (torch._dynamo.config.recompile_limit, 8 unless it was set; cache_size_limit before PyTorch 2.6): a call beyond the limit runs as plain Python. The view Overview says if that happened.",
   };
 }
 
