@@ -24,11 +24,12 @@ _logger = logging.getLogger("depyf")
 ExcInfo = Union[None, BaseException, Tuple[Type[BaseException], BaseException, Optional[TracebackType]]]
 
 
-def log(level: int, message: str, *args: object, exc_info: ExcInfo = None) -> None:
-    """Log ``message % args`` on the logger ``depyf``."""
+def log(level: int, message: str, *args: object, exc_info: ExcInfo = None, logger: str = "") -> None:
+    """Log ``message % args`` on the logger ``depyf``, or on another one with this name."""
     try:
         with without_write_signals():
-            _logger.log(level, message, *args, exc_info=exc_info, stacklevel=2)
+            chosen = logging.getLogger(logger) if logger else _logger
+            chosen.log(level, message, *args, exc_info=exc_info, stacklevel=2)
     except synchronous():
         pass
 

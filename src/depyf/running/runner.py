@@ -12,15 +12,15 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, ContextManager, Iterator, List, NoReturn, Optional
 
 from depyf.base.asynchronous import is_of_called, suppressed, suppressed_all, synchronous
 from depyf.base.messages import takes_escapes, write
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.visible import visible
+from depyf.dynamo.capture.progress import CompilationProgress
 from depyf.running.following import is_one_of_many, let_children_follow, page_later, page_of_all, report_lines
 from depyf.running.program import NoProgramError, ProgramEnd, UserProgram, run
-from depyf.running.progress import CompilationProgress
 from depyf.running.torch_import import when_compiler_is_imported
 from depyf.torch_trace import file_names
 
@@ -210,8 +210,6 @@ class _Recording:
 
     def _begin(self) -> None:
         from depyf.dynamo.dump.prepare import prepare_debug
-        from depyf.dynamo.hooks import structured_trace_listener
-        from depyf.dynamo.hooks.safely import safely
 
         with self._lock:
             if self._open is not None:
@@ -238,9 +236,7 @@ class _Recording:
             except synchronous(RuntimeError) as error:
                 _say([f"nothing is profiled: {error}"])
         if self._progress is not None and self._open.session is not None:
-            self._progress.numbers = structured_trace_listener.interned_strings
-            show: Callable[..., object] = safely("showing how far it is")(self._progress)
-            self._open.session.watch(show)
+            self._progress.follow(self._open.session)
         if self._find_nonfinite:
             from depyf.dynamo.questions.nonfinite.question import find_nonfinite
 
@@ -256,7 +252,7 @@ class _Recording:
 
     def end(self) -> None:
         if self._progress is not None:
-            self._progress.close()
+            self._progress.end()
         if self._shadow is not None:
             self._shadow.__exit__(None, None, None)
         if self._trace is not None:

@@ -17,6 +17,7 @@ from typing import Callable, Dict, NoReturn, Optional
 
 from depyf.base.asynchronous import suppressed
 from depyf.base.messages import listed, warn
+from depyf.dynamo.capture.progress import CompilationProgress
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import is_behind, move_after_fork, write_manifest
 from depyf.dynamo.dump.prepare import PrepareDebug
@@ -220,6 +221,8 @@ def begin(root: str, folder: str, *, stepping: bool = True, is_first: bool = Fal
     _forget_earlier_launch(path)
     opened = _Followed(path, stepping=stepping)
     opened.__enter__()
+    if opened.session is not None and sys.stderr is not None:
+        CompilationProgress(sys.stderr).follow(opened.session)
     own = _Own(root, opened)
     if is_first:
         atexit.register(safely("saying that nothing matched")(own.report_if_none_matched))

@@ -4,6 +4,7 @@ torch's structured trace and to Dynamo's fallbacks. Compiled code runs as before
 
 from __future__ import annotations
 
+import sys
 from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.watch import BREAK, FALLBACK, WatchEvent, summary
@@ -11,6 +12,7 @@ from depyf.base.late_regex import regex
 from depyf.base.locks import Lock
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo.capture.fallbacks import Fallbacks
+from depyf.dynamo.capture.progress import CompilationProgress, remove_line
 from depyf.dynamo.capture.records import Cause, FrameSkipped
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.hooks import torch_names
@@ -59,8 +61,14 @@ class Watch(CallbackContext):
         self._known: Set[Tuple[object, ...]] = set()
         self._undo: List[Undo] = []
         self._ended = False
+        # A callback is told what has happened, and nothing is written.
+        shown = sys.stderr if stream is None else stream
+        self._progress = None if callback is not None or shown is None else CompilationProgress(shown)
+        self._show_progress: Callable[..., object] = safely("showing what is compiled")(self._progress or str)
 
     def _start(self, entry: object) -> None:
+        if self._progress is not None:
+            self._progress.begin()
         for hook in (
             lambda: [listen(self._receive)],
             lambda: supplement(self._receive),
@@ -70,6 +78,8 @@ class Watch(CallbackContext):
 
     def _drop(self, entry: object) -> None:
         self._ended = True
+        if self._progress is not None:
+            self._progress.end()
         uninstall(self._undo, "ending to watch")
 
     def _stopped(self, *, failed: bool) -> None:
@@ -123,6 +133,7 @@ class Watch(CallbackContext):
         if not self._undo:  # closed, but a wrapper of one of its hooks still calls that
             return
         self._count_graph(event)
+        self._show_progress(event)
         if self._recompiles.note(event):
             with self._lock:
                 self.happened[:] = map(self._recompiles.with_advice, self.happened)
@@ -167,6 +178,7 @@ class Watch(CallbackContext):
             self._known.add(key)
             self.happened.append(found)
         if self._callback is None:
+            remove_line()
             say(self._stream, [f"depyf: {found}"])
         else:
             users("the callback of depyf.watch", self._callback)(found)

@@ -13,8 +13,9 @@ from typing import Dict, List
 
 import pytest
 
-from depyf.running import progress as module
-from depyf.running.progress import CompilationProgress
+from depyf.dynamo.capture import progress as module
+from depyf.dynamo.capture.progress import CompilationProgress
+from depyf.dynamo.questions.watch import watch
 from depyf.sweep.pool import FileDone
 from depyf.sweep.summary import SweepProgress
 from depyf.torch_trace.events import Event
@@ -75,13 +76,83 @@ def test_a_log_gets_a_line_only_when_it_takes_long(clock: List[float]) -> None:
     stream = io.StringIO()
     show = CompilationProgress(stream)
     show(START)
-    clock[0] += 29
+    clock[0] += 9
     show(event("dynamo_output_graph"))
     assert stream.getvalue() == ""
     clock[0] += 2
     show(event("inductor_output_code"))
+    clock[0] += 5
+    show(event("dynamo_cpp_guards_str"))
+    clock[0] += 1
     show(END)
-    assert stream.getvalue() == "depyf: compiling 0/0 f (prog.py:3): kernels are built, 31.0 s\n"
+    assert stream.getvalue() == (
+        "depyf: compiling 0/0 f (prog.py:3): kernels are built, 11.0 s\ndepyf: compiled 0/0 f (prog.py:3) in 17.0 s\n"
+    )
+    clock[0] += 100
+    show(event("dynamo_start", "1/0", **START.meta))
+    show(event("compilation_metrics", "1/0"))
+    assert stream.getvalue().count("\n") == 2
+
+
+def test_it_says_how_many_came_before_and_how_long_the_last_of_the_function_took(clock: List[float]) -> None:
+    stream = Terminal()
+    show = CompilationProgress(stream)
+    show(START)
+    clock[0] += 12
+    show(END)
+    show(event("dynamo_start", "0/1", **START.meta))
+    assert "Dynamo traces, 0.0 s; 1 before, last time 12.0 s" in stream.getvalue()
+
+
+def test_the_environment_names_a_logger_or_turns_it_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: List[float]
+) -> None:
+    for chosen, expected in (("train.compile", 2), ("0", 0)):
+        caplog.clear()
+        monkeypatch.setenv("DEPYF_PROGRESS", chosen)
+        stream = Terminal()
+        show = CompilationProgress(stream)
+        with caplog.at_level("INFO", logger="train.compile"):
+            show(START)
+            clock[0] += 11
+            show(event("inductor_output_code"))
+            show(END)
+        assert stream.getvalue() == ""
+        assert [record.name for record in caplog.records] == ["train.compile"] * expected
+
+
+def test_of_two_the_first_shows_and_of_several_ranks_the_first_rewrites(
+    monkeypatch: pytest.MonkeyPatch, clock: List[float]
+) -> None:
+    streams = Terminal(), Terminal()
+    shows = [CompilationProgress(stream) for stream in streams]
+    for show in shows:
+        show.begin()
+    try:
+        for show in shows:
+            show(START)
+        module.remove_line()
+        shows[0].end()
+        monkeypatch.setattr(module.torch_names, "distributed_rank", lambda: 1)
+        for show in shows:
+            show(event("dynamo_output_graph"))
+    finally:
+        for show in shows:
+            show.end()
+    assert streams[0].getvalue().endswith("\r\x1b[K")
+    assert streams[1].getvalue() == ""
+
+
+@pytest.mark.torch
+def test_watch_shows_what_is_compiled_and_takes_the_line_away_before_it_reports() -> None:
+    torch = pytest.importorskip("torch")
+    stream = Terminal()
+    with watch(stream=stream):
+        compiled = torch.compile(lambda x, n: x * n, backend="eager")
+        compiled(torch.ones(2), 2)
+        compiled(torch.ones(2), 3)
+    assert re.search(r"\rcompiling \S+ <lambda> \(test_progress.py:\d+\): Dynamo traces", stream.getvalue())
+    assert re.search(r"(\A|\n|\r\x1b\[K)depyf: recompile", stream.getvalue())
 
 
 def test_a_backward_that_is_compiled_later_has_a_time_of_its_own(clock: List[float]) -> None:
@@ -91,7 +162,7 @@ def test_a_backward_that_is_compiled_later_has_a_time_of_its_own(clock: List[flo
     show(END)
     clock[0] += 50
     show(event("before_post_grad_graph"))
-    assert stream.getvalue().endswith("\rcompiling 0/0 f (prog.py:3): last passes, 0.0 s\x1b[K")
+    assert stream.getvalue().endswith("\rcompiling 0/0 f (prog.py:3): last passes, 0.0 s; 1 before\x1b[K")
 
 
 def test_what_says_nothing_about_the_stage_and_other_processes_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +190,9 @@ def test_plain_text_has_no_line_that_is_rewritten(
     monkeypatch.setenv(name, value)
     compiling, sweeping = Terminal(), Terminal()
     shows = CompilationProgress(compiling), SweepProgress(sweeping, 3)
-    clock[0] += 40.0
     shows[0](START)
+    clock[0] += 40.0
+    shows[0](event("dynamo_output_graph"))
     shows[1](FileDone("a.py"))
     for show in shows:
         show.close()
