@@ -101,7 +101,7 @@ def test_it_says_how_many_came_before_and_how_long_the_last_of_the_function_took
     clock[0] += 12
     show(END)
     show(event("dynamo_start", "0/1", **START.meta))
-    assert "Dynamo traces, 0.0 s; 1 before, last time 12.0 s" in stream.getvalue()
+    assert "Dynamo traces, 0.0 s (last time 12.0 s), 1 before" in stream.getvalue()
 
 
 def test_the_environment_names_a_logger_or_turns_it_off(
@@ -162,7 +162,7 @@ def test_a_backward_that_is_compiled_later_has_a_time_of_its_own(clock: List[flo
     show(END)
     clock[0] += 50
     show(event("before_post_grad_graph"))
-    assert stream.getvalue().endswith("\rcompiling 0/0 f (prog.py:3): last passes, 0.0 s; 1 before\x1b[K")
+    assert stream.getvalue().endswith("\rcompiling 0/0 f (prog.py:3): last passes, 0.0 s, 1 before\x1b[K")
 
 
 def test_what_says_nothing_about_the_stage_and_other_processes_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

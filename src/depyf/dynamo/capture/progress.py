@@ -132,8 +132,8 @@ class CompilationProgress:
         if not self._ended:
             return ""
         took = self._took.get(self._names.get(compile_id, ""), 0.0)
-        last = f", last time {took:.1f} s" if took >= _WORTH_NAMING else ""
-        return f"; {self._ended} before{last}"
+        last = f" (last time {took:.1f} s)" if took >= _WORTH_NAMING else ""
+        return f"{last}, {self._ended} before"  # the end is cut off in a narrow terminal
 
     def _write(self, text: str, *, rewritten: bool) -> None:
         if _open and _open[0] is not self:
