@@ -275,7 +275,7 @@ def test_time_and_memory_are_limited_for_one_module_too(tmp_path: Path, capsys: 
     [
         ("rnu x.py", "depyf: error: there is no command 'rnu'; did you mean run?"),
         ("why", "depyf: error: why is no command, but a function: depyf.why; depyf docs api explains it"),
-        ("xyzzy", "depyf: error: there is no command 'xyzzy'; there are run, worth, report, "),
+        ("xyzzy", "depyf: error: there is no command 'xyzzy'; there are run, worth, shadow, "),
         ("run --folow x.py", "depyf run: error: there is no option --folow; did you mean --follow?"),
         ("report a --perfeto=x", "depyf report: error: there is no option --perfeto=x; did you mean --perfetto?"),
         ("decompile a b", "depyf decompile: error: too many arguments: b"),

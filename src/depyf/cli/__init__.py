@@ -17,7 +17,7 @@ from typing import Optional, Sequence
 from depyf import __version__
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.cli import attaching, bug_reporting, completing, decompiling, documents, reporting, running
+from depyf.cli import attaching, bug_reporting, completing, decompiling, documents, reporting, running, shadowing
 from depyf.cli.parsing import Parser
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
@@ -26,10 +26,10 @@ from depyf.sweep.unreadable import UnreadableError
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed.
-    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` the exit status of the program; ``depyf verify``
-    returns 1 when something differs, and 3 when something could not be proved."""
+    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` and ``depyf shadow`` the exit status of the program;
+    ``depyf verify`` returns 1 when something differs, and 3 when something could not be proved."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
-    if own[:1] in (["run"], ["worth"]):
+    if own and own[0] in running.COMMANDS:
         options = _parser().parse_args(own)
         status: int = options.run_program(options, program)  # a program's streams and signals are its own
         return status
@@ -104,13 +104,15 @@ def _parser() -> argparse.ArgumentParser:
         prog="depyf",
         description="Opens up torch.compile; decompiles CPython bytecode, verified.",
         epilog="Exit status: 0; 1 where not all could be proved, or runs or files differ; 2 where a command can't be "
-        "done; 3 where `depyf verify` has no proof; 130 after Ctrl-C. That of `depyf run` is the program's. `depyf "
-        "COMMAND --help` says more, `depyf docs` has the tutorial and all pages, `depyf example` programs to try.",
+        "done; 3 where `depyf verify` has no proof; 130 after Ctrl-C. That of `depyf run` and `depyf shadow` is the "
+        "program's. `depyf COMMAND --help` says more, `depyf docs` has the tutorial and all pages, `depyf example` "
+        "programs to try.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the versions of depyf, Python and PyTorch")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     running.add_command(commands)
     running.add_worth_command(commands)
+    shadowing.add_command(commands)
     reporting.add_commands(commands)
     bug_reporting.add_extract_command(commands)
     reporting.add_memory_command(commands)

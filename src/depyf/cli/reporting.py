@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Collection, Dict, Iterable, Sequence, TextIO, Tuple
 
 from depyf import __version__
+from depyf.answers.recorded import recordings_in
 from depyf.base.messages import error_line, takes_escapes, write
 from depyf.base.visible import visible
+from depyf.cli.shadowing import diff_recordings
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.manifest import ManifestError
@@ -102,7 +104,9 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Compares what was compiled in two runs (dump directories or TORCH_TRACE logs). Exit status 0 when "
         "it is the same (times do not count), 1 when not, 2 when they can't be compared. With --exit-code worse it is "
         "1 only where there are more graph breaks, recompilations, fallbacks or graphs than before, or none any more. "
-        "Times of one run each say little: with --before and --after, whether they differ beyond the runs' noise.",
+        "Times of one run each say little: with --before and --after, whether they differ beyond the runs' noise. "
+        "Of two runs recorded with `depyf shadow --record`: the first step and module where they part by more than "
+        "rounding.",
     )
     diff.set_defaults(run=_diff)
     diff.add_argument("before", metavar="DIR_A")
@@ -250,6 +254,10 @@ def _print_annotations(runs: Sequence[Run], how: str) -> None:
 
 
 def _diff(options: argparse.Namespace) -> int:
+    if recordings_in(options.before) or recordings_in(options.after):
+        if options.html:
+            raise NothingToRead("--html is for dumps and logs: recorded runs are compared in text")
+        return diff_recordings(options.before, options.after)
     before, after = (_first_run(path) for path in (options.before, options.after))
     names = _names(options.before, options.after)
     more = [[_first_run(path).named(path).side for path in side] for side in (options.more_before, options.more_after)]

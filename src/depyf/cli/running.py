@@ -21,7 +21,10 @@ _OPTIONS = (
 )
 USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m MODULE [ARGS...]"
 
-_WITH_VALUE = ("-o", "--output", "--json", "--values", "--files")
+_WITH_VALUE = ("-o", "--output", "--json", "--values", "--files", "--record", "--at", "--at-call")
+
+COMMANDS = ("run", "worth", "shadow")
+"""The commands with a program, whose arguments are its own."""
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -109,7 +112,7 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
     """Return the arguments of depyf, and those from the name of the program on; for other commands all are depyf's."""
     arguments = list(arguments)
-    if arguments[:1] not in (["run"], ["worth"]):
+    if not arguments or arguments[0] not in COMMANDS:
         return arguments, []
     index = 1
     while index < len(arguments):
@@ -159,11 +162,11 @@ def run(options: argparse.Namespace, words: Sequence[str]) -> int:
         error_line(f"depyf: {error}")
         return 2
     if outcome.interrupt is not None:
-        _die_of(outcome.interrupt)
+        die_of(outcome.interrupt)
     return outcome.status
 
 
-def _die_of(interrupt: KeyboardInterrupt) -> NoReturn:
+def die_of(interrupt: KeyboardInterrupt) -> NoReturn:
     """End as the interpreter does after an uncaught interrupt: by the signal. It has been printed already."""
     sys.excepthook = lambda *_: None
     raise interrupt

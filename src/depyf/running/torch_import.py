@@ -24,7 +24,15 @@ _PACKAGE = "torch"
 
 def when_compiler_is_imported(call: Callable[[], object]) -> Callable[[], None]:
     """Call ``call`` once, as soon as torch's compiler has been imported; return a function that cancels it."""
-    watch = _Watch(call)
+    watch = _Watch(call, _COMPILER)
+    watch.begin()
+    return watch.end
+
+
+def when_torch_is_imported(call: Callable[[], object]) -> Callable[[], None]:
+    """Call ``call`` once, as soon as torch has been imported, mostly without its compiler; return a function that
+    cancels it."""
+    watch = _Watch(call, _PACKAGE)
     watch.begin()
     return watch.end
 
@@ -33,13 +41,14 @@ class _Watch(importlib.abc.MetaPathFinder):
     """Counts the nested executions of torch's modules. The compiler may be imported by another module of torch, which
     is not complete then; ``call`` needs all modules. So it is called when the outermost has been executed."""
 
-    def __init__(self, call: Callable[[], object]) -> None:
+    def __init__(self, call: Callable[[], object], name: str) -> None:
         self._call = call
+        self._name = name
         self._thread = threading.local()
         self._waiting = True
 
     def begin(self) -> None:
-        if compiler_is_imported():
+        if _is_imported(self._name):
             self._fire()
         else:
             meta_path.insert_first(self)
@@ -95,7 +104,7 @@ class _Watch(importlib.abc.MetaPathFinder):
                 original(module)
             finally:
                 self._thread.depth = depth
-            if depth == 0 and _COMPILER in sys.modules:
+            if depth == 0 and self._name in sys.modules:
                 self._fire()
 
         with contextlib.suppress(AttributeError):  # a loader without a dictionary: its modules are not counted
@@ -104,5 +113,9 @@ class _Watch(importlib.abc.MetaPathFinder):
 
 def compiler_is_imported() -> bool:
     """Return whether torch's compiler has been imported, and is not being imported right now."""
-    spec = getattr(sys.modules.get(_COMPILER), "__spec__", None)
+    return _is_imported(_COMPILER)
+
+
+def _is_imported(name: str) -> bool:
+    spec = getattr(sys.modules.get(name), "__spec__", None)
     return spec is not None and not getattr(spec, "_initializing", False)

@@ -347,6 +347,7 @@ MODES_IN_GUARDS = _Name(
     _GUARDS_C, "set_is_in_mode_without_ignore_compile_internals", "profile can't list operations", "2.13"
 )
 DISABLE_MODES = _Name(_DISPATCH, "_disable_current_modes", "modes of the program see what depyf computes")
+DISABLE_TORCH_FUNCTION = _Name("torch._C", "DisableTorchFunction", "modes of the program see what depyf computes")
 FAKE_TENSOR = _Name("torch._subclasses.fake_tensor", "FakeTensor", "sizes of graphs are not known in scripts")
 TRACER_OF_GRAPH = _Word("torch.fx.graph", "_tracer_cls", "copies of graphs lose their tracer")
 ERASED = _Word("torch.fx.node", "_erased", "probe names nodes that are gone")

@@ -20,7 +20,7 @@ from depyf.answers.compared import (
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import describe
 from depyf.base.quick_dataclass import replace
-from depyf.dynamo.entries.call_target import CallTarget, resolve
+from depyf.dynamo.entries.call_target import CallTarget, resolve, target_entered
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.hooks import (
     backends,
@@ -113,6 +113,16 @@ def compare(
         resolve(fn, "compare"), args, kwargs, backend, Judge(rtol, atol), backward=backward, directory=directory
     )
     return comparison.answer(bisect=bisect)
+
+
+def compare_entered(call: compiled_callables.EnteredCall) -> Optional[Compared]:
+    """Compare a call of a compiled function that is about to run, as ``compare`` does; None if it runs no Python
+    function."""
+    target = target_entered(call.entered, call.function)
+    if target is None:
+        return None
+    comparison = _CompareRun(target, call.args, call.kwargs, None, Judge(None, None), backward=True, directory=None)
+    return comparison.answer(bisect=False)
 
 
 class _CompareRun:
