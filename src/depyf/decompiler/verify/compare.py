@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from operator import attrgetter
 from types import CodeType
-from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.decompiler.bytecode.code import Code, docstring, is_code, parameter_names
@@ -25,6 +25,9 @@ from depyf.decompiler.verify.signature import (
     visible_names,
     visible_nans,
 )
+
+if TYPE_CHECKING:
+    from depyf.decompiler.verify.product import Product
 
 Around = Optional[Tuple[Names, Names]]
 
@@ -76,7 +79,7 @@ def compare(
         always_prove,
         assumed,
     )
-    return _Comparer(settings, lowered).compare(original, candidate, None)
+    return Comparer(settings, lowered).compare(original, candidate, None)
 
 
 def same_docstring(original: Code, candidate: Code) -> bool:
@@ -153,12 +156,18 @@ def same_operations(original: Program, candidate: Program, compare_codes: Compar
 # --- one pair
 
 
-class _Comparer:
-    """The comparisons of one pair and its nested pairs, each made once."""
+class Comparer:
+    """The comparisons of one pair and its nested pairs, each made once. ``record`` gets each simulation proof."""
 
-    def __init__(self, settings: Settings, lowered: Callable[[Code], NormalCode]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        lowered: Callable[[Code], NormalCode],
+        record: Optional[Callable[[Program, Program, Product], None]] = None,
+    ) -> None:
         self._settings = settings
         self._lowered = lowered
+        self._record = record
 
     def compare(self, original: Code, candidate: Code, around: Around) -> Comparison:
         children: List[Comparison] = []
@@ -226,7 +235,10 @@ class _Comparer:
 
         try:
             settings = self._settings.of_nested_code() if is_nested else self._settings
-            pairs = Product(mine, theirs, nested, list(parameter_names(mine.code)), settings).prove()
+            product = Product(mine, theirs, nested, list(parameter_names(mine.code)), settings)
+            if self._record is not None:
+                self._record(mine, theirs, product)
+            pairs = product.prove()
             return answer(Finding.EQUIVALENT, "", lambda: pairs)
         except MismatchError as mismatch:
             return _of_mismatch(mismatch, answer, beyond_comparison(mine.normal, theirs.normal))

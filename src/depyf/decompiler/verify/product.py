@@ -109,6 +109,10 @@ class Product:
             raise MismatchError(Finding.UNVERIFIED, self._doubt, frozenset(self._overdue))
         return self._pairs
 
+    def states(self) -> List[Joint]:
+        """Return the states where paths meet: with those on the way to them, the simulation relation."""
+        return list(self._nodes.values())
+
     def _resumed(self, key: Key) -> Joint:
         joint = self._nodes[key].clone()
         joint.origin = key
