@@ -35,8 +35,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # are in none of them: a package without "" has all its modules in rooms.
 ROOMS: Dict[str, Tuple[str, ...]] = {
     "decompiler": (
-        "syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "verify", "source", "structure", "lift",
-        "flow", "normal", "bytecode", "hints", "errors",
+        "syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "verify", "certificates", "source", "structure",
+        "lift", "flow", "normal", "bytecode", "hints", "errors",
     ),
     "decompiler.source": ("definitions", "author_form", "passes", "compiling", "printing", ""),
     "dynamo": ("questions", "scripts", "observe", "dump", "capture", "store", "entries", "guards", "hooks"),

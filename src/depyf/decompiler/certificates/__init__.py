@@ -4,5 +4,5 @@ A certificate lists states in which both sides meet (a simulation relation); ``v
 nothing is searched: ``check.py`` runs both sides from each state to the next ones. It shares the normal form with the
 verifier, and no more.
 
-May import ``normal``, ``bytecode`` and below.
+May import ``normal``, ``bytecode`` and below. Start reading at ``check.py``.
 """

@@ -25,7 +25,6 @@ from depyf.decompiler.bytecode.code import Code, docstring, is_code, parameter_n
 from depyf.decompiler.bytecode.nesting import names_of, qualified_name
 from depyf.decompiler.bytecode.set_order import has_fixed_order
 from depyf.decompiler.certificates.machine import (
-    OUTER,
     UNBOUND,
     CertificateError,
     Event,
@@ -37,13 +36,13 @@ from depyf.decompiler.certificates.machine import (
     inner,
 )
 from depyf.decompiler.normal.lowering import lower
-from depyf.decompiler.normal.ops import Instr, NormalCode, Op
+from depyf.decompiler.normal.ops import NormalCode, Op
 
 Path = Tuple[int, ...]
 Pair = Tuple[Path, Path]
 
-STEPS = 200
-"""The limit on steps of a check, for each operation and each state."""
+STEPS = 50
+"""The limit on steps of a check, for each operation."""
 
 _KIND = (
     inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR
@@ -151,6 +150,9 @@ class _Program:
             each.arg if each.op is Op.ATTR else each.arg[1] for each in self.ops if each.op in (Op.ATTR, Op.LOAD)
         }
 
+    def side(self) -> Side:
+        return Side(self.ops, self.constants, self.open_tests)
+
     def _constant(self, value: object) -> Value:
         if not is_code(value):
             return constant(*_key(value))
@@ -161,7 +163,9 @@ class _Program:
         for index, instr in enumerate(self.ops[1:]):
             before = self.ops[index]
             if before.op is Op.CONST and instr.op is Op.STORE:
-                follows = index > 0 and self.ops[index - 1].op is Op.STORE and self.ops[index - 1].arg[1] == "__qualname__"
+                follows = (
+                    index > 0 and self.ops[index - 1].op is Op.STORE and self.ops[index - 1].arg[1] == "__qualname__"
+                )
                 if instr.arg[1] == "__qualname__" and before.arg == own:
                     self.constants[index] = constant("qualified name", _relative(before.arg, root))
                 if instr.arg[1] == "__firstlineno__" and follows and before.arg == self.code.co_firstlineno:
@@ -187,7 +191,7 @@ def _key(value: object) -> Tuple[str, Hashable]:
         keys = [_key(item) for item in value]
         return (kind, tuple(keys if has_fixed_order(value) else sorted(keys, key=repr)))
     if value is None or value is ... or type(value) in (bool, int, str, bytes):
-        return (kind, value)  # type: ignore[return-value]
+        return (kind, value)
     raise CertificateError(f"a constant of the type {kind} has no certificate")
 
 
@@ -225,6 +229,43 @@ def _compare_facts(left: _Program, right: _Program, *, nested: bool) -> None:
         raise CertificateError(f"the candidate has no variable {sorted(missing)[0]}")
 
 
+# --- the states of a certificate
+
+
+def _side(said: object, side: Side) -> Side:
+    """Put into ``side`` what a state says of it: its position, its stack, its variables, and what it handles."""
+    position, stack, variables, handled = _list(said)
+    if type(position) is not int or not 0 <= position < len(side.ops) or not isinstance(variables, dict):
+        raise CertificateError("a state has no position or no variables")
+    side.position = position
+    side.stack = [_value(each, side) for each in _list(stack)]
+    side.locals = {str(name): _value(each, side) for name, each in variables.items()}
+    side.handled = _value(handled, side)
+    return side
+
+
+def _value(data: object, side: Side) -> Value:
+    """Return the value of a slot. Constants are those that operations of its own side load."""
+    kind, what = _list(data)
+    if kind == "const" and type(what) is int:
+        return side.constants[what]
+    if kind == "truth" and type(what) is bool:
+        return constant("bool", what)
+    if kind in ("sym", "maybe") and type(what) is int:
+        return (str(kind), f"state {what}")
+    if kind in ("prev", "saved"):
+        return (str(kind), _value(what, side))
+    if kind in ("mark", "cell") and type(what) is str:
+        return (str(kind), what)
+    raise CertificateError("a state has something else than a value")
+
+
+def _list(data: object) -> List[object]:
+    if not isinstance(data, list):
+        raise CertificateError("a state has another form")
+    return data
+
+
 # --- the proof of one pair
 
 
@@ -236,43 +277,21 @@ class _Proof:
         arguments = parameter_names(left.code)
         self.common = (left.locals & right.locals) | {*arguments}
         self.numbers = 0
-        self.steps_left = STEPS * (len(left.ops) + len(right.ops)) * (1 + len(states))
-        self.start = Joint(*(Side(each.ops, each.constants, each.open_tests) for each in (left, right)))
+        self.steps_left = STEPS * (len(left.ops) + len(right.ops))
+        self.start = Joint(left.side(), right.side())
         for name in arguments:
             self.start.left.locals[name] = self.start.right.locals[name] = self._new()
         self.states = [self._read(each) for each in states]
+        self.at: Dict[Tuple[int, int], List[Joint]] = {}
+        for state in self.states:
+            self.at.setdefault((state.left.position, state.right.position), []).append(state)
 
     def _new(self) -> Value:
         self.numbers += 1
         return ("sym", self.numbers)
 
     def _read(self, data: Dict[str, object]) -> Joint:
-        sides = []
-        for name, like in (("left", self.start.left), ("right", self.start.right)):
-            said, side = data[name], like.clone()
-            side.position, stack, variables, handled = said  # type: ignore[misc]
-            if type(side.position) is not int or not 0 <= side.position < len(side.ops):
-                raise CertificateError("a state has no position")
-            side.stack = [self._value(each, side) for each in stack]
-            side.locals = {name: self._value(each, side) for name, each in variables.items()}
-            side.handled = self._value(handled, side)
-            sides.append(side)
-        return Joint(*sides, events=0)
-
-    def _value(self, data: object, side: Side) -> Value:
-        """Return the value of a slot. Constants are those at operations of its own side."""
-        kind, what = data  # type: ignore[misc]
-        if kind == "const" and type(what) is int:
-            return side.constants[what]
-        if kind == "truth" and type(what) is bool:
-            return constant("bool", what)
-        if kind in ("sym", "maybe") and type(what) is int:
-            return (kind, f"state {what}")
-        if kind in ("prev", "saved"):
-            return (kind, self._value(what, side))
-        if kind in ("mark", "cell") and type(what) is str:
-            return (kind, what)
-        raise CertificateError("a state has something else than a value")
+        return Joint(_side(data["left"], self.start.left.clone()), _side(data["right"], self.start.right.clone()))
 
     def check(self) -> None:
         for state in [self.start, *self.states]:
@@ -288,7 +307,8 @@ class _Proof:
     def _step(self, joint: Joint, todo: List[Joint]) -> Optional[Joint]:
         """Run both sides past their next stops; add other ways to ``todo``. Return ``None`` where this way ends."""
         mine, theirs = joint.left.run(), joint.right.run()
-        if joint.events and any(self._means(state, joint) for state in self.states):
+        at = joint.left.position, joint.right.position
+        if joint.events and any(self._means(state, joint) for state in self.at.get(at, ())):
             return None
         if isinstance(mine, Event) and isinstance(theirs, Event):
             return self._event(joint, mine, theirs, todo)
@@ -308,7 +328,9 @@ class _Proof:
         # The same operation on the same operands.
         if mine._replace(operands=(), raises=True) != theirs._replace(operands=(), raises=True):
             raise self._failed(joint, f"{mine} on one side, {theirs} on the other")
-        if len(mine.operands) != len(theirs.operands) or not all(map(self.checker.same, mine.operands, theirs.operands)):
+        if len(mine.operands) != len(theirs.operands) or not all(
+            map(self.checker.same, mine.operands, theirs.operands)
+        ):
             raise self._failed(joint, f"{mine} on one side, {theirs} on the other")
         # What foreign code that runs now can observe.
         self._compare_frames(joint)
@@ -325,9 +347,9 @@ class _Proof:
             return None
         if mine.outcome == "truth":
             other = joint.clone()
-            for each, truth in ((joint, True), (other, False)):
-                each.left.take(truth)
-                each.right.take(truth)
+            for way, truth in ((joint, True), (other, False)):
+                way.left.take(truth=truth)
+                way.right.take(truth=truth)
             todo.append(other)
             return joint
         if mine.outcome == "for":

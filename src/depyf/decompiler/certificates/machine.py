@@ -1,8 +1,8 @@
 """One side of a certificate's check: what is in its frame, and how it runs silently to its next stop.
 
-A value is a tuple: ``("const", key)``, ``("sym", number)`` (any object, the same wherever the symbol is), ``("maybe",
-number)`` (an object, or an unbound variable), ``("cell", name)``, ``("prev", value)`` (what PUSH_EXC leaves), ``("saved",
-value)`` (what TAKE leaves) or ``("mark", name)``.
+A value is a tuple: ``("const", key)``, ``("sym", number)`` (any object, the same wherever the symbol is),
+``("maybe", number)`` (an object, or an unbound variable), ``("cell", name)``, ``("prev", value)`` (what PUSH_EXC
+leaves), ``("saved", value)`` (what TAKE leaves) or ``("mark", name)``.
 
 Only what moves values is silent: constants, variables of the frame, the stack, jumps, and handlers. All else is an
 ``Event``, which both sides have to do alike.
@@ -127,7 +127,7 @@ class Side:
             raise CertificateError("a jump has no target")
         self.position = target
 
-    def take(self, truth: bool) -> None:
+    def take(self, *, truth: bool) -> None:
         """Continue after a "truth" event whose operands are popped: the truth is what the kind of event asks."""
         op, arg = self.instr.op, self.instr.arg
         if op is Op.BRANCH:
@@ -155,7 +155,7 @@ class Side:
 def inner(value: Value) -> Value:
     found = value[1]
     assert isinstance(found, tuple)
-    return found  # type: ignore[return-value]
+    return found
 
 
 def _replaced(value: Value, one: Value, other: Value) -> Value:
@@ -285,7 +285,7 @@ def _branch(side: Side, instr: Instr) -> Optional[Stop]:
             return Event("is", tuple(sorted((value, NONE), key=repr)), 1, 0, "truth", raises=False)
         return Event("truth", (value,), 1, 0, "truth")
     side.pop()
-    side.take(known)
+    side.take(truth=known)
     return None
 
 
@@ -296,7 +296,7 @@ def _unary(side: Side, instr: Instr) -> Optional[Stop]:
     if known is None:
         return Event("truth", side.top(1), 1, 0, "truth")
     side.pop()
-    side.take(known)
+    side.take(truth=known)
     return None
 
 
@@ -355,7 +355,8 @@ def _pop_exc(side: Side, instr: Instr) -> None:
 
 SILENT: Dict[Op, Callable[[Side, Instr], Optional[Stop]]] = {
     Op.CONST: _push(lambda side, instr: side.constants[side.position]), Op.NULL: _push(lambda side, instr: NULL),
-    Op.CLOSURE: _push(lambda side, instr: ("cell", instr.arg)), Op.COPY: _push(lambda side, instr: side.top(instr.arg)[0]),
+    Op.CLOSURE: _push(lambda side, instr: ("cell", instr.arg)),
+    Op.COPY: _push(lambda side, instr: side.top(instr.arg)[0]),
     Op.LOAD: _load, Op.STORE: _store, Op.DELETE: _delete, Op.TAKE: _take, Op.SWAP: _swap, Op.POP: _pop,
     Op.BRANCH: _branch, Op.UNARY: _unary, Op.IS: _is, Op.IN: _in, Op.BUILD: _build, Op.JUMP: _jump,
     Op.RETURN: _return, Op.RAISE: _raise, Op.RERAISE: _reraise, Op.PUSH_EXC: _push_exc, Op.POP_EXC: _pop_exc,
