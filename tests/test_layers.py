@@ -35,8 +35,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # are in none of them: a package without "" has all its modules in rooms.
 ROOMS: Dict[str, Tuple[str, ...]] = {
     "decompiler": (
-        "syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "verify", "certificates", "source", "structure",
-        "lift", "flow", "normal", "bytecode", "hints", "errors",
+        "syntax", "api", "pipeline", "code_facts", "result", "dynamo_code", "verify", "certificates", "source",
+        "structure", "lift", "flow", "normal", "bytecode", "hints", "errors",
     ),
     "decompiler.source": ("definitions", "author_form", "passes", "compiling", "printing", ""),
     "dynamo": ("questions", "scripts", "observe", "dump", "capture", "store", "entries", "guards", "hooks"),
@@ -345,6 +345,8 @@ LOADED_OTHERWISE = (
     "depyf.running.pytest_plugin",  # the entry point pytest11
     "depyf.decompiler.bytecode.tables.",  # by the number of the version
     "depyf.decompiler.normal.v3",  # likewise
+    "depyf.decompiler.certificates.check",  # tools/check/check_certificates.py
+    "depyf.decompiler.verify.certificate",  # likewise
     "depyf.integrations.",
     "depyf.explain.",  # imported by other projects
     "depyf.optimization",

@@ -104,7 +104,9 @@ class _Checker:
             same = (one.op, one.target, one.handler) == (other.op, other.target, other.handler)
             if one.op is Op.CONST:
                 same = same and self.same(left.constants[index], right.constants[index])
-            if not same or (one.op is not Op.CONST and not _same_argument(one.arg, other.arg)):
+            elif type(one.arg) is not type(other.arg) or one.arg != other.arg:
+                same = False
+            if not same:
                 raise CertificateError(f"{left.code.co_name}: other operations at {index}, and no proof")
 
     def same(self, one: Value, other: Value) -> bool:
@@ -117,10 +119,6 @@ class _Checker:
 
 def _is_code_constant(value: Value) -> bool:
     return value[0] == "const" and isinstance(value[1], tuple) and value[1][0] == "code"
-
-
-def _same_argument(one: object, other: object) -> bool:
-    return type(one) is type(other) and one == other
 
 
 # --- the facts of one code object

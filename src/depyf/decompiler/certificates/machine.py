@@ -259,14 +259,12 @@ def _take(side: Side, instr: Instr) -> Optional[Stop]:
     return None
 
 
-def _swap(side: Side, instr: Instr) -> None:
-    side.top(max(instr.arg, 1))
-    side.stack[-1], side.stack[-instr.arg] = side.stack[-instr.arg], side.stack[-1]
-    side.position += 1
-
-
-def _pop(side: Side, instr: Instr) -> None:
-    side.pop()
+def _swap_or_pop(side: Side, instr: Instr) -> None:
+    if instr.op is Op.POP:
+        side.pop()
+    else:
+        side.top(max(instr.arg, 1))
+        side.stack[-1], side.stack[-instr.arg] = side.stack[-instr.arg], side.stack[-1]
     side.position += 1
 
 
@@ -300,14 +298,6 @@ def _unary(side: Side, instr: Instr) -> Optional[Stop]:
     return None
 
 
-def _is(side: Side, instr: Instr) -> Optional[Stop]:
-    return Event("is", tuple(sorted(side.top(2), key=repr)), 2, 0, "truth", raises=False)
-
-
-def _in(side: Side, instr: Instr) -> Optional[Stop]:
-    return Event("in", side.top(2), 2, 0, "truth")
-
-
 def _build(side: Side, instr: Instr) -> Optional[Stop]:
     kind, count = instr.arg
     items = side.top(count) if kind == "tuple" else ()
@@ -319,23 +309,11 @@ def _build(side: Side, instr: Instr) -> Optional[Stop]:
     return None
 
 
-def _jump(side: Side, instr: Instr) -> None:
-    side.jump()
-
-
-def _return(side: Side, instr: Instr) -> Stop:
-    return Returned(side.top(1)[0])
-
-
 def _raise(side: Side, instr: Instr) -> Optional[Stop]:
     if instr.arg or side.handled == OUTER:
         return event(side, instr)
     side.unwind(instr.handler, side.handled)
     return None
-
-
-def _reraise(side: Side, instr: Instr) -> None:
-    side.unwind(instr.handler, side.top(1)[0])
 
 
 def _push_exc(side: Side, instr: Instr) -> None:
@@ -357,7 +335,13 @@ SILENT: Dict[Op, Callable[[Side, Instr], Optional[Stop]]] = {
     Op.CONST: _push(lambda side, instr: side.constants[side.position]), Op.NULL: _push(lambda side, instr: NULL),
     Op.CLOSURE: _push(lambda side, instr: ("cell", instr.arg)),
     Op.COPY: _push(lambda side, instr: side.top(instr.arg)[0]),
-    Op.LOAD: _load, Op.STORE: _store, Op.DELETE: _delete, Op.TAKE: _take, Op.SWAP: _swap, Op.POP: _pop,
-    Op.BRANCH: _branch, Op.UNARY: _unary, Op.IS: _is, Op.IN: _in, Op.BUILD: _build, Op.JUMP: _jump,
-    Op.RETURN: _return, Op.RAISE: _raise, Op.RERAISE: _reraise, Op.PUSH_EXC: _push_exc, Op.POP_EXC: _pop_exc,
+    Op.LOAD: _load, Op.STORE: _store, Op.DELETE: _delete, Op.TAKE: _take, Op.SWAP: _swap_or_pop,
+    Op.POP: _swap_or_pop,
+    Op.BRANCH: _branch, Op.UNARY: _unary, Op.BUILD: _build, Op.RAISE: _raise, Op.PUSH_EXC: _push_exc,
+    Op.POP_EXC: _pop_exc,
+    Op.IS: lambda side, instr: Event("is", tuple(sorted(side.top(2), key=repr)), 2, 0, "truth", raises=False),
+    Op.IN: lambda side, instr: Event("in", side.top(2), 2, 0, "truth"),
+    Op.JUMP: lambda side, instr: side.jump(),
+    Op.RERAISE: lambda side, instr: side.unwind(instr.handler, side.top(1)[0]),
+    Op.RETURN: lambda side, instr: Returned(side.top(1)[0]),
 }  # fmt: skip

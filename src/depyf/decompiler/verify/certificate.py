@@ -16,7 +16,6 @@ from depyf.decompiler.normal.lowering import lower
 from depyf.decompiler.normal.ops import Op
 from depyf.decompiler.verify.compare import Comparer
 from depyf.decompiler.verify.constants import constant_key
-from depyf.decompiler.verify.joint import Joint
 from depyf.decompiler.verify.product import Product
 from depyf.decompiler.verify.program import Program
 from depyf.decompiler.verify.settings import Settings
@@ -43,7 +42,7 @@ def write_certificate(original: Code, candidate: Code, *, always_prove: bool = F
         {
             "original": paths[0][id(left.code)],
             "candidate": paths[1][id(right.code)],
-            "states": [_state(joint) for joint in product.states() if not any(s.has_left for s in joint.sides())],
+            "states": [_state(*each.sides()) for each in product.states() if not any(s.has_left for s in each.sides())],
         }
         for left, right, product in proofs
     ])  # fmt: skip
@@ -61,9 +60,10 @@ def _paths(code: Code) -> Dict[int, List[int]]:
     return found
 
 
-def _state(joint: Joint) -> Dict[str, object]:
-    numbers: Dict[Hashable, int] = {}
-    return {name: _slots(side, numbers) for name, side in zip(("left", "right"), joint.sides())}
+def _state(left: Side, right: Side) -> Dict[str, object]:
+    numbers: Dict[Hashable, int] = {}  # of both sides
+    state: Dict[str, object] = {"left": _slots(left, numbers), "right": _slots(right, numbers)}
+    return state
 
 
 def _slots(side: Side, numbers: Dict[Hashable, int]) -> List[object]:
