@@ -164,7 +164,7 @@ def test_mutants_are_refused_by_the_checker_alone() -> None:
             for certificate in false_certificates(*pair, rng, edits=1):
                 assert refusal(certificate, *pair), f"{name} in {function.name}: {certificate}"
             tried += 1
-    assert tried > 8
+    assert tried > 5
 
 
 def test_what_is_trusted_is_small_and_shares_nothing_with_the_verifier() -> None:
