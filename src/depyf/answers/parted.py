@@ -375,7 +375,7 @@ def _reason(parting: Parting, command: str) -> List[str]:
         inside = ", and what the modules in it compute does, too" if parting.children else ""
         lines.append(f"module: {parting.where}; its input agrees{inside}")
     elif parting.kind == GRADIENT:
-        lines.append(f"module: {parting.last} is the first in the order of the backward, the loss agrees")
+        lines.append(f"module: {parting.last} is the first, in the order of the backward, whose gradient differs")
     elif parting.kind == PARAMETER:
         lines.append(f"module: {parting.last}; its gradients agree, so the step of {parting.where} differs")
     elif parting.kind == "loss":
