@@ -166,6 +166,15 @@ def test_a_script_whose_request_was_withdrawn_removes_itself() -> None:
     assert not os.path.exists(folder)
 
 
+def test_a_script_whose_folder_is_gone_raises_nothing_in_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    later: List[BaseException] = []
+    monkeypatch.setattr(injected, "_raise_later", later.append)
+    folder = exchange.new_folder(os.getpid(), {})
+    exchange.remove_folder(folder)  # answered, and asked again in a child that was forked meanwhile
+    injected.run(folder, PACKAGE)
+    assert later == []
+
+
 def test_a_request_is_taken_once_and_only_from_a_private_folder(tmp_path: Path) -> None:
     folder = exchange.new_folder(1, {"a": 1})
     try:
@@ -321,6 +330,18 @@ def test_a_program_near_its_limit_of_recursion_is_not_asked() -> None:
         return deep(left - 1) if left else asked({})
 
     assert deep(sys.getrecursionlimit() - 300) == {"busy": "is near its limit of recursion"}
+
+    def room() -> int:
+        try:
+            return 1 + room()
+        except RecursionError:
+            return 0
+
+    def deepest(left: int) -> bool:
+        return deepest(left - 1) if left else attached._on_signal(1, None) is None
+
+    for left in (5, 20, 50):
+        assert deepest(room() - left)  # raises nothing in the program where there is no room for an answer
 
 
 def test_a_handler_raises_nothing_of_its_own_and_takes_no_lock_of_threading(monkeypatch: pytest.MonkeyPatch) -> None:

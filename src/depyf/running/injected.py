@@ -15,6 +15,9 @@ from typing import Callable, Optional
 injected_by_depyf = True
 """Marks the frames of the script, whose file has no name."""
 
+_LEAST_ROOM = 60
+"""How many more calls it takes to answer that there is no room for an answer."""
+
 
 def run(folder: str, package: str) -> None:
     """Answer the request in ``folder`` with the depyf of this process, or else with the depyf in ``package``. An
@@ -27,41 +30,59 @@ def run(folder: str, package: str) -> None:
 
 def undisturbed(call: Callable[..., object], *arguments: str) -> None:
     """Call a function while Dynamo compiles nothing in this thread. The program may have been interrupted in a function
-    that compiled code calls: Dynamo would compile and count what is called from there."""
+    that compiled code calls: Dynamo would compile and count what is called from there.
+
+    Nothing is called where the program has all but reached its limit of recursion."""
+    # Calls that exceed the limit of recursion would raise in the program, which has not exceeded it. Before 3.12 calls
+    # from C count, too, and have no frame: then the error is dropped.
+    frame: Optional[FrameType] = sys._getframe()
+    left = sys.getrecursionlimit() - _LEAST_ROOM
+    while frame is not None:
+        frame, left = frame.f_back, left - 1
+    if left < 0:
+        return
     # No function of Python is called until Dynamo's callback is taken off: Dynamo would look at that function. So this
     # is private_names.SET_EVAL_FRAME_IN_C, found without any import.
     in_c = getattr(sys.modules.get("torch"), "_C", None)
     set_callback = getattr(getattr(getattr(in_c, "_dynamo", None), "eval_frame", None), "set_eval_frame", None)
-    if set_callback is None:
-        call(*arguments)
-        return
-    before = set_callback(None)
+    before = None if set_callback is None else set_callback(None)
     try:
         call(*arguments)
+    except RecursionError:
+        pass
     finally:
-        set_callback(before)
+        if set_callback is not None:
+            set_callback(before)
 
 
 def _answer(folder: str, package: str) -> None:
-    if os.listdir(folder) == ["script.py"]:  # the request was withdrawn: nobody waits any more
-        for name in os.listdir(folder):
-            os.unlink(os.path.join(folder, name))
-        os.rmdir(folder)
-        return
     try:
+        if os.listdir(folder) == ["script.py"]:  # the request was withdrawn: nobody waits any more
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+            os.rmdir(folder)
+            return
         _import_depyf(package)
         # By name: ``attached`` imports this module.
         answer_all = importlib.import_module("depyf.running.attached").answer_all
     except Exception as error:
         asynchronous = sys.modules.get("depyf.base.asynchronous")
-        if asynchronous is not None and asynchronous.is_asynchronous(error):
+        own = (ImportError, SyntaxError, FileNotFoundError, PermissionError)  # without that module, in doubt from outside
+        if not isinstance(error, own) if asynchronous is None else asynchronous.is_asynchronous(error):
             raise
-        path = os.path.join(folder, "failed.txt")
+        _write_failure(os.path.join(folder, "failed.txt"), error)
+        return
+    answer_all()  # of several scripts Python runs the last one only
+
+
+def _write_failure(path: str, error: Exception) -> None:
+    """Tell whoever asks, unless the directory is gone: a child that was forked meanwhile runs the script, too."""
+    try:
         with open(f"{path}.new", "w", encoding="utf-8", errors="replace") as file:
             file.write(f"{type(error).__name__}: {error}")
         os.replace(f"{path}.new", path)
-        return
-    answer_all()  # of several scripts Python runs the last one only
+    except (FileNotFoundError, PermissionError):
+        pass
 
 
 def _import_depyf(package: str) -> None:
