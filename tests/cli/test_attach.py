@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from depyf.base.asynchronous import getsignal
-from depyf.cli import main
+from depyf.cli import attaching, main
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.questions.attached import functions
@@ -225,6 +226,25 @@ def test_what_is_no_process_and_no_python_is_refused(capsys: pytest.CaptureFixtu
         os.waitpid(process, 0)
 
 
+def test_a_tree_has_the_processes_that_run_a_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = os.posix_spawn("/bin/true", ["true"], {})  # a zombie: nothing waits for it before the end of this test
+    try:
+        for _ in range(200):
+            if other_process.status_of(ended)["State"].startswith("Z"):
+                break
+            time.sleep(0.01)
+        assert attach.descendants(os.getpid()) == [os.getpid()]
+        with pytest.raises(AttachError, match="is ending"):
+            other_process.executable(ended)
+    finally:
+        os.waitpid(ended, 0)
+    parents = {1: 0, 2: 1, 3: 1, 4: 3}
+    monkeypatch.setattr(os, "listdir", lambda _: [*map(str, parents)])
+    monkeypatch.setattr(other_process, "status_of", lambda process: {"PPid": str(parents[process])})
+    monkeypatch.setattr(other_process, "is_python", lambda process: process in (2, 4))
+    assert attach.descendants(1) == [2, 4]  # the launcher, too, may be no Python
+
+
 @pytest.fixture
 def listening() -> Iterator[int]:
     number = attached.signal_number("SIGRTMIN+7")
@@ -275,6 +295,40 @@ def test_a_handler_of_the_program_stays(capsys: pytest.CaptureFixture[str]) -> N
         signal.signal(signal.SIGUSR2, signal.SIG_DFL)
     attached.listen("often")
     assert "must be 1 or the name of a signal" in capsys.readouterr().err
+
+
+def answering(state: Dict[str, object]) -> Any:
+    """Stands for ``ask``: each process has the functions of ``state``."""
+    return lambda process, *_, **__: {"text": "", "why": "", "state": {**state, "pid": process}}
+
+
+def test_code_of_each_process_is_written_with_and_without_json(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = {"functions": [{"name": "f", "code": "# f"}], "phase": ""}
+    monkeypatch.setattr(attaching, "ask", answering(state))
+    assert main(["attach", "11", "12", "-o", str(tmp_path)]) == 0
+    assert sorted(str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*.py")) == ["11/f_0.py", "12/f_0.py"]
+    capsys.readouterr()
+    assert main(["attach", "11", "--json", "-o", str(tmp_path / "one")]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["pid"] == 11
+    assert (tmp_path / "one" / "f_0.py").exists()
+    assert main(["attach", "11", "--start", str(tmp_path), "--stop"]) == 2
+
+
+def test_ctrl_c_ends_the_waiting_for_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: List[AttachError] = []
+
+    class Interrupted(ThreadPoolExecutor):
+        def map(self, function: Any, asked: Any, **_: Any) -> Any:
+            self.submit(lambda: ended.append(function(os.getpid())))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(attaching, "ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr(attach, "_send", lambda *_: False)
+    assert main(["attach", str(os.getpid()), "--timeout", "1"]) == 130
+    assert "interrupted" in str(ended)
+    assert not list(exchange.folders_for(os.getpid()))
 
 
 @pytest.mark.usefixtures("listening")

@@ -6,8 +6,9 @@ import argparse
 import functools
 import json
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Dict, Iterator, Mapping, Sequence, Union
+from typing import Dict, Iterator, List, Mapping, Sequence, Union
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
@@ -50,6 +51,9 @@ def _attach(options: argparse.Namespace) -> int:
     if options.start and len(processes) > 1:
         error_line("depyf: --start takes one process: each dump has a directory of its own")
         return 2
+    if options.start and options.stop:
+        error_line("depyf: --start begins a dump, and --stop ends it: give one of them")
+        return 2
     request = {
         "code": bool(options.json or options.output),
         "seconds": _SECONDS,
@@ -57,16 +61,22 @@ def _attach(options: argparse.Namespace) -> int:
         "stop": options.stop,
     }
     asked = list(dict.fromkeys(processes))
+    cancelled = threading.Event()
     with ThreadPoolExecutor(max_workers=len(asked)) as pool:  # ranks wait for each other, and so would this
-        found = list(pool.map(functools.partial(_asked, request, options), asked))
+        try:
+            found = list(pool.map(functools.partial(_asked, request, options, cancelled), asked))
+        finally:  # Ctrl-C
+            cancelled.set()
     answers = [each for each in found if not isinstance(each, AttachError)]
     for each in found:
         if isinstance(each, AttachError):
             error_line(visible(f"depyf: {each}"))
         elif not options.json:
             print(visible(str(each["why" if options.why and "why" in each else "text"])))
-            if options.output and "state" in each:
-                _write_code(options.output, each)
+        if options.output and not isinstance(each, AttachError) and "state" in each:
+            written = _write_code(options.output, each, len(asked) > 1)
+            if not options.json:
+                print("".join(visible(f"  {path}\n") for path in written), end="")
     if options.json:
         print(json.dumps([each.get("state", each) for each in answers], indent=1))
     else:
@@ -77,12 +87,21 @@ def _attach(options: argparse.Namespace) -> int:
 Answer = Mapping[str, object]
 
 
-def _asked(request: Answer, options: argparse.Namespace, process: int) -> Union[Answer, AttachError]:
+def _asked(
+    request: Answer, options: argparse.Namespace, cancelled: threading.Event, process: int
+) -> Union[Answer, AttachError]:
     def tell(line: str) -> None:
         error_line(visible(f"depyf: {line}"))
 
     try:
-        return ask(process, request, timeout=options.timeout, tell=tell, signal_name=options.signal)
+        return ask(
+            process,
+            request,
+            timeout=options.timeout,
+            tell=tell,
+            signal_name=options.signal,
+            cancelled=cancelled,
+        )
     except AttachError as error:
         return error
 
@@ -98,12 +117,15 @@ def _waited_for(answers: Sequence[Answer], asked: int) -> Iterator[str]:
             yield visible(f"{who} {state['phase']}: processes that do not compile may wait for that")
 
 
-def _write_code(directory: str, found: Mapping[str, object]) -> None:
-    """Write one file for each function."""
+def _write_code(directory: str, found: Mapping[str, object], several: bool) -> List[str]:
+    """Write one file for each function, below a directory of the process if there are several; return the paths."""
     state = found["state"]
     functions = state.get("functions") if isinstance(state, dict) else None
+    if several and isinstance(state, dict):
+        directory = os.path.join(directory, str(state["pid"]))
     os.makedirs(directory, mode=0o700, exist_ok=True)
     numbers: Dict[str, int] = {}
+    written: List[str] = []
     for function in functions if isinstance(functions, list) else ():
         stem = "".join(letter if letter.isalnum() else "_" for letter in str(function["name"]))[:80]
         count = numbers[stem] = numbers.get(stem, -1) + 1
@@ -111,4 +133,5 @@ def _write_code(directory: str, found: Mapping[str, object]) -> None:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with open(number, "w", encoding="utf-8") as file:
             file.write(str(function["code"]))
-        print(visible(f"  {path}"))
+        written.append(path)
+    return written

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 import time
 from typing import Callable, Dict, List, Mapping, Optional
 
@@ -38,17 +39,25 @@ Tell = Callable[[str], object]
 
 
 def ask(
-    process: int, request: Mapping[str, object], *, timeout: float, tell: Tell, signal_name: Optional[str] = None
+    process: int,
+    request: Mapping[str, object],
+    *,
+    timeout: float,
+    tell: Tell,
+    signal_name: Optional[str] = None,
+    cancelled: Optional[threading.Event] = None,
 ) -> Dict[str, object]:
-    """Return the answer of a process. ``tell`` gets a line when the process has to be waited for.
+    """Return the answer of a process. ``tell`` gets a line when the process has to be waited for; ``cancelled`` ends
+    the waiting.
 
     Raises ``AttachError`` when it can't be asked, does not answer within ``timeout`` seconds, or answers with an error.
     """
     check(process)
     _sweep(process)
     until = time.monotonic() + timeout
+    cancelled = cancelled or threading.Event()
     while True:
-        found = _ask_once(process, request, until, tell, signal_name)
+        found = _ask_once(process, request, until, tell, signal_name, cancelled)
         if "error" in found:
             raise AttachError(f"process {process}: {found['error']}")
         if "busy" not in found:
@@ -56,11 +65,16 @@ def ask(
         if time.monotonic() > until:
             raise AttachError(f"process {process} {found['busy']}: try again when that has ended")
         tell(f"process {process} {found['busy']}: waiting for the end of that")
-        time.sleep(0.5)
+        cancelled.wait(0.5)
 
 
 def _ask_once(
-    process: int, request: Mapping[str, object], until: float, tell: Tell, signal_name: Optional[str]
+    process: int,
+    request: Mapping[str, object],
+    until: float,
+    tell: Tell,
+    signal_name: Optional[str],
+    cancelled: threading.Event,
 ) -> Dict[str, object]:
     try:
         folder = exchange.new_folder(process, {"protocol": PROTOCOL, **request})
@@ -69,7 +83,7 @@ def _ask_once(
     keep = False
     try:
         keep = _send(process, folder, signal_name)  # Python reports a script that is gone, when it comes to run it
-        found = _wait(process, folder, until, tell)
+        found = _wait(process, folder, until, tell, cancelled)
         keep = keep and found is None
         if found is not None:
             _remove_withdrawn(process)
@@ -142,7 +156,9 @@ def _remote_exec(process: int, script: str, folder: str) -> subprocess.Completed
         return subprocess.CompletedProcess(program, 5, f"{program[0]}: {error}", "")
 
 
-def _wait(process: int, folder: str, until: float, tell: Tell) -> Optional[Dict[str, object]]:
+def _wait(
+    process: int, folder: str, until: float, tell: Tell, cancelled: threading.Event
+) -> Optional[Dict[str, object]]:
     """Return the answer; None if the process does not come to take the request."""
     begun, told = time.monotonic(), False
     while True:
@@ -164,7 +180,8 @@ def _wait(process: int, folder: str, until: float, tell: Tell) -> Optional[Dict[
                 f"process {process} does not answer yet: its main thread "
                 f"{other_process.what_main_thread_does(process)}. Waiting {until - now:.0f} s more"
             )
-        time.sleep(_POLL)
+        if cancelled.wait(_POLL):
+            raise AttachError(f"process {process} has not answered before the command was interrupted")
 
 
 def _remove_withdrawn(process: int) -> None:
@@ -185,7 +202,8 @@ def _sweep(process: int) -> None:
 
 
 def descendants(process: int) -> List[int]:
-    """Return the numbers of a process and of those that it has started, directly or not, which run a Python."""
+    """Return the numbers of those that run a Python: of a process, and of those that it has started, directly or not. The
+    process alone if none does."""
     parents: Dict[int, int] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdecimal():
@@ -194,4 +212,11 @@ def descendants(process: int) -> List[int]:
     found = [process]
     for each in found:
         found += sorted(child for child, parent in parents.items() if parent == each and child not in found)
-    return [process, *(each for each in found[1:] if other_process.is_python(each))]
+    return [each for each in found if _may_be_python(each)] or [process]
+
+
+def _may_be_python(process: int) -> bool:
+    """Return whether a process runs a Python; False if it has ended, or does not let itself be read."""
+    with suppressed(AttachError):
+        return other_process.is_python(process)
+    return False

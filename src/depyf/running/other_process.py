@@ -78,6 +78,8 @@ def executable(process: int) -> str:
     """Return the path of the program that a process runs. Raises ``AttachError`` where that may not be read."""
     try:
         return os.readlink(f"/proc/{process}/exe")
+    except synchronous(FileNotFoundError) as error:
+        raise AttachError(f"process {process} is ending, or runs no program") from error
     except synchronous(OSError) as error:
         raise AttachError(f"what process {process} runs can't be read ({error.strerror}): {restrictions()}") from error
 
