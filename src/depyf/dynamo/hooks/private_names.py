@@ -175,7 +175,6 @@ METRICS_BEGUN = _Word(
     "attach does not know for how long a compilation has run",
     "2.6",
 )
-DISABLE_TORCH_FUNCTION = _Name("torch._C", "DisableTorchFunction", "attach calls the program's torch function modes")
 FAILED_GUARDS = _Name("torch._dynamo.utils", "guard_failures", "attach knows no guard that failed")
 COUNTERS = _Name("torch._dynamo.utils", "counters", "attach shows no counters")
 ONE_GRAPH = _Word(_CONVERT_FRAME, "_one_graph", "why does not know fullgraph=True", "2.3")
