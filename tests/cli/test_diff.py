@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Tuple
@@ -113,8 +114,10 @@ def test_the_directory_of_the_page_is_made(tmp_path: Path, capsys: pytest.Captur
 
 def test_more_runs_of_both_give_times_a_spread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "diff.html"
+    logs = [shutil.copy(LOG, tmp_path / f"{number}.log.gz") for number in range(8)]
+    one, other, *more = logs
     status, out, err = diff(
-        capsys, LOG, LOG, "--before", LOG, LOG, "--before", LOG, "--after", LOG, LOG, LOG, "--html", page
+        capsys, one, other, "--before", *more[:2], "--before", more[2], "--after", *more[3:], "--html", page
     )
     assert (status, err) == (0, "")
     (line,) = (line for line in out.splitlines() if line.startswith("compile time"))
@@ -123,7 +126,22 @@ def test_more_runs_of_both_give_times_a_spread(tmp_path: Path, capsys: pytest.Ca
     assert "within the noise" in page.read_text()
 
 
-def test_a_run_that_compiled_something_else_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    old = LOGS / "torch_2_7.log.gz"
-    _, out, _ = diff(capsys, LOG, LOG, "--before", old)
+def test_a_run_counts_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, link = LOGS / "torch_2_7.log.gz", tmp_path / "link"
+    link.symlink_to(LOG)
+    for given in (("--before", old), ("--after", link), ("--before", tmp_path / "a", "--after", tmp_path / "a")):
+        status, out, err = diff(capsys, old, LOG, *given)
+        assert (status, out) == (2, "")
+        assert err == f"depyf: {given[-1]} is given twice: each run counts once\n"
+
+
+def test_a_run_without_times_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "__compiled_fn_1.Captured_Graph.0.py").write_text("def forward(self):\n    pass\n")
+    _, out, _ = diff(capsys, LOGS / "torch_2_7.log.gz", LOG, "--before", tmp_path)
+    assert f"note: {tmp_path}: no manifest, so no times, and not counted among the runs" in out.splitlines()
+
+
+def test_a_run_that_compiled_something_else_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, other = LOGS / "torch_2_7.log.gz", shutil.copy(LOG, tmp_path)
+    _, out, _ = diff(capsys, LOG, other, "--before", old)
     assert f" and {old} did not compile the same" in out

@@ -74,7 +74,7 @@ def _attach(options: argparse.Namespace) -> int:
         elif not options.json:
             print(visible(str(each["why" if options.why and "why" in each else "text"])))
         if options.output and not isinstance(each, AttachError) and "state" in each:
-            written = _write_code(options.output, each, len(asked) > 1)
+            written = _write_code(options.output, each, several=len(asked) > 1)
             if not options.json:
                 print("".join(visible(f"  {path}\n") for path in written), end="")
     if options.json:
@@ -117,7 +117,7 @@ def _waited_for(answers: Sequence[Answer], asked: int) -> Iterator[str]:
             yield visible(f"{who} {state['phase']}: processes that do not compile may wait for that")
 
 
-def _write_code(directory: str, found: Mapping[str, object], several: bool) -> List[str]:
+def _write_code(directory: str, found: Mapping[str, object], *, several: bool) -> List[str]:
     """Write one file for each function, below a directory of the process if there are several; return the paths."""
     state = found["state"]
     functions = state.get("functions") if isinstance(state, dict) else None

@@ -255,9 +255,18 @@ def _print_annotations(runs: Sequence[Run], how: str) -> None:
 
 def _diff(options: argparse.Namespace) -> int:
     if recordings_in(options.before) or recordings_in(options.after):
-        if options.html:
-            raise NothingToRead("--html is for dumps and logs: recorded runs are compared in text")
+        if options.html or options.more_before or options.more_after:
+            raise NothingToRead(
+                "--html, --before and --after are for dumps and logs: recorded runs are compared in text"
+            )
         return diff_recordings(options.before, options.after)
+    more_paths = [*options.more_before, *options.more_after]
+    paths = [options.before, options.after, *more_paths]
+    real = [os.path.realpath(path) for path in paths]
+    if more_paths and len(real) > len({*real}):  # it would make any difference look certain
+        twice = next(path for at, path in enumerate(paths) if real[at] in real[:at])
+        error_line(visible(f"depyf: {twice} is given twice: each run counts once"))
+        return 2
     before, after = (_first_run(path) for path in (options.before, options.after))
     names = _names(options.before, options.after)
     more = [[_first_run(path).named(path).side for path in side] for side in (options.more_before, options.more_after)]

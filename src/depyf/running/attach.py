@@ -202,8 +202,10 @@ def _sweep(process: int) -> None:
 
 
 def descendants(process: int) -> List[int]:
-    """Return the numbers of those that run a Python: of a process, and of those that it has started, directly or not. The
-    process alone if none does."""
+    """Return the numbers of those that run a Python: of a process, and of those that it has started, directly or not.
+
+    If none does, the process alone is returned.
+    """
     parents: Dict[int, int] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdecimal():

@@ -67,7 +67,7 @@ def _answer(folder: str, package: str) -> None:
         answer_all = importlib.import_module("depyf.running.attached").answer_all
     except Exception as error:
         asynchronous = sys.modules.get("depyf.base.asynchronous")
-        own = (ImportError, SyntaxError, FileNotFoundError, PermissionError)  # without that module, in doubt from outside
+        own = (ImportError, SyntaxError, FileNotFoundError, PermissionError)  # else from outside
         if not isinstance(error, own) if asynchronous is None else asynchronous.is_asynchronous(error):
             raise
         _write_failure(os.path.join(folder, "failed.txt"), error)

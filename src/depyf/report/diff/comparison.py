@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.watch import counted
 from depyf.base.late_regex import regex
@@ -141,13 +141,20 @@ def compare(
         f"{before.function_at(index)[0]} was in {before.file_name(before.run.functions[index].source)} and is in {file}"
         for index, file in before.moved.items()
     )
-    for first, more in zip((before, after), repeated):
-        others = [side.name for side in more if not compare(first, side).same]
-        if others:
-            notes += (f"{first.name} and {listed(others, 4)} did not compile the same: only their times are compared",)
+    notes += (*_of_repeated(before, repeated[0]), *_of_repeated(after, repeated[1]))
     counts, times = _counts(before, after), _times((before, *repeated[0]), (after, *repeated[1]))
     caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
     return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
+
+
+def _of_repeated(first: ComparedRun, repeated: Sequence[ComparedRun]) -> Iterator[str]:
+    """Yield which further runs of a program compiled something else than the first, and which have no times."""
+    others = [side.name for side in repeated if not compare(first, side).same]
+    if others:
+        yield f"{first.name} and {listed(others, 4)} did not compile the same: only their times are compared"
+    without = [side.name for side in repeated if not side.has_events]
+    if without:
+        yield f"{listed(without, 4)}: no manifest, so no times, and not counted among the runs"
 
 
 def _settings(before: ComparedRun, after: ComparedRun) -> Tuple[str, ...]:
