@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -115,6 +116,18 @@ def test_a_session_begins_and_ends_and_leaves_no_hook(tmp_path: Path) -> None:
     assert (tmp_path / "dump" / "index.html").exists()
     assert capture.current() is None
     assert dict(private_names.BYTECODE_HOOKS.find()) == before
+
+
+def test_a_dump_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "can't write to the dump directory" in asked({"start": str(tmp_path / "file" / "dump")})["error"]
+    assert "session: none" in asked({})["text"]
+    assert "no session was begun" in asked({"stop": True})["error"]
+    assert "text" in asked({"start": str(tmp_path / "dump")})
+    shutil.rmtree(tmp_path / "dump")
+    (tmp_path / "dump").write_text("")
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    assert "can't write to the dump directory" in asked({"stop": True})["error"]
 
 
 def test_a_failure_becomes_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,6 +390,10 @@ def test_requests_that_meet_another_one_or_depyf_at_work_wait(monkeypatch: pytes
     exec(own, scope)
     assert scope["work"](lambda: asked({"stop": True})) == {"busy": "runs work of depyf"}
     assert "state" in scope["work"](lambda: asked({}))
+    module = compile("found = asked(request)", "/lib/torch/later.py", "exec")
+    scope = {"__name__": "torch.later", "asked": asked, "request": {"start": "/never/made"}}
+    exec(module, scope)
+    assert scope["found"] == {"busy": "imports torch.later"}
 
 
 def test_a_program_near_its_limit_of_recursion_is_not_asked() -> None:

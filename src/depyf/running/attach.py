@@ -89,9 +89,10 @@ def _ask_once(
             _remove_withdrawn(process)
             return found
         what = other_process.what_main_thread_does(process)
+        unless = "" if keep else ", and not where the program has a handler of its own for the signal"
         raise AttachError(
             f"process {process} has not answered: its main thread {what}. It can answer between two lines of Python "
-            "only: try again, or wait longer (--timeout SECONDS)"
+            f"only{unless}: try again, or wait longer (--timeout SECONDS)"
         )
     finally:
         exchange.withdraw_request(folder)

@@ -116,11 +116,11 @@ def what_main_thread_does(process: int) -> str:
     """Return in words what the main thread does, as far as the system knows."""
     state = status_of(process).get("State", "?")[:1]
     return {
-        "R": "computes in code that is not Python",
+        "R": "computes",
         "D": "waits for a disk or a device",
         "T": "is stopped (SIGCONT continues it)",
         "t": "is stopped by a debugger",
-    }.get(state, "waits in a call that is not Python")
+    }.get(state, "waits in a call")
 
 
 def restrictions() -> str:

@@ -50,7 +50,8 @@ class DumpDirectory:
         self._names = {self._name}
         self._lock = Lock()
         self._next: CounterType[str] = Counter()
-        self._failed = False
+        self.failure = ""
+        """Why a file could not be written; empty if all could."""
         self._slot: Optional[Slot] = None
         self._own: Dict[str, _File] = {}
         """The files that this process has written and runs from, by name, with their device and inode."""
@@ -81,7 +82,7 @@ class DumpDirectory:
             if directory is None:
                 directory = _registry[real] = DumpDirectory(path, real)
         directory._allow_shared = allow_shared
-        directory._failed = False  # once for each time that somebody wants to dump here
+        directory.failure = ""  # once for each time that somebody wants to dump here
         directory._at_first = None  # it may have been made anew since the last session
         dumping_into(directory.path)
         directory.is_to_be_made = made_by_first_file
@@ -376,17 +377,16 @@ class DumpDirectory:
             )
 
     def _report(self, error: OSError) -> None:
-        if not self._failed:
-            self._failed = True
-            if isinstance(error, SharedDirectoryError):
-                warn("%s", error.in_words())
-                return
-            warn(
-                "can't write to the dump directory %s (%s). Your program continues; its dump will be incomplete. "
-                "Make that directory writable, make room there or name another one, and run again",
-                self.path,
-                describe(error),
+        if self.failure:
+            return
+        if isinstance(error, SharedDirectoryError):
+            self.failure = error.in_words()
+        else:
+            self.failure = (
+                f"can't write to the dump directory {self.path} ({describe(error)}). Your program continues; its dump "
+                "will be incomplete. Make that directory writable, make room there or name another one, and run again"
             )
+        warn("%s", self.failure)
 
 
 def absolute(path: Union[str, os.PathLike[str]]) -> str:

@@ -18,7 +18,7 @@ from depyf.base.messages import describe
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.questions.attached.functions import Budget, counters_now, failed_lately, functions_now, remembered
-from depyf.dynamo.questions.attached.phase import compiling_now, own_frame, own_work, phase_of, users_stack
+from depyf.dynamo.questions.attached.phase import compiling_now, imported_now, own_frame, own_work, phase_of, users_stack
 
 if TYPE_CHECKING:
     from depyf.dynamo.dump.prepare import PrepareDebug
@@ -37,9 +37,12 @@ def answered(request: Mapping[str, object]) -> Dict[str, object]:
         start, stop = request.get("start"), request.get("stop")
         if (start or stop) and compiling:  # hooks come and go between two compilations
             return {"busy": str(compiling[0])}
-        own = own_work(main) if start or stop or request.get("code") else None
-        if own is not None:  # which may hold a lock, or have done half of its work
-            return {"busy": f"runs {own} of depyf"}
+        if start or stop or request.get("code"):
+            own, imported = own_work(main), imported_now(main)
+            if own is not None:  # which may hold a lock, or have done half of its work
+                return {"busy": f"runs {own} of depyf"}
+            if imported is not None:  # which lacks what the rest of it defines
+                return {"busy": f"imports {imported}"}
         if start:
             return _start(str(start))
         if stop:
@@ -100,6 +103,11 @@ def _start(directory: str) -> Dict[str, object]:
         if is_asynchronous(error):
             raise
         return {"error": describe(error)}
+    failure = _failure_of(opened)
+    if failure:
+        _sessions.clear()
+        opened.__exit__(None, None, None)
+        return {"error": failure}
     return {"text": f"process {os.getpid()}: dumps what it compiles from now on into {opened.dump_src_dir}"}
 
 
@@ -108,4 +116,12 @@ def _stop() -> Dict[str, object]:
         return {"error": "no session was begun there by depyf attach --start"}
     opened = _sessions.pop()
     opened.__exit__(None, None, None)
+    failure = _failure_of(opened)
+    if failure:
+        return {"error": failure}
     return {"text": f"process {os.getpid()}: the dump is in {opened.dump_src_dir}", "directory": opened.dump_src_dir}
+
+
+def _failure_of(opened: PrepareDebug) -> str:
+    """Return why a file of the dump could not be written; empty if all could."""
+    return "" if opened.session is None else opened.session.directory.failure

@@ -62,6 +62,12 @@ def own_work(main: Optional[FrameType]) -> Optional[str]:
     return next((frame.f_code.co_name for frame in reversed(stack) if is_own(frame.f_code.co_filename)), None)
 
 
+def imported_now(main: Optional[FrameType]) -> Optional[str]:
+    """Return the module of PyTorch that the main thread is importing; None if it is importing none."""
+    modules = (str(each.f_globals.get("__name__")) for each in callers_of(main) if each.f_code.co_name == "<module>")
+    return next((name for name in modules if name.partition(".")[0] == "torch"), None)
+
+
 def _compiling(thread: str, stack: Sequence[FrameType]) -> Optional[Compiling]:
     modules = [str(frame.f_globals.get("__name__")) for frame in stack]
     # ``run`` of Inductor's compiler is what runs CUDA graphs later on.
