@@ -172,6 +172,28 @@ def test_an_interrupt_while_a_script_runs_reaches_the_program(monkeypatch: pytes
     assert [getsignal(number) for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1)] == before
 
 
+def test_an_interrupt_while_a_script_is_compiled_reaches_the_program() -> None:
+    times: List[str] = []
+
+    def compiled(text: str, names: Dict[str, Any]) -> None:
+        times.append(text)
+        if len(times) == 1:
+            raise KeyboardInterrupt("of the program")
+        exec(text, names)
+
+    folder = exchange.new_folder(os.getpid(), {"protocol": attached.PROTOCOL})
+    try:
+        exec(attach.script_for(folder), {"exec": compiled})
+        with pytest.raises(KeyboardInterrupt, match="of the program"):
+            time.sleep(2)
+        exec(attach.script_for(folder), {})
+        found = exchange.read_json(os.path.join(folder, exchange.ANSWER))
+        assert found is not None
+        assert [name for _, _, name in found["state"]["stack"]].count("<module>") == 0  # of the script
+    finally:
+        exchange.remove_folder(folder)
+
+
 def test_a_script_whose_request_was_withdrawn_removes_itself() -> None:
     folder = exchange.new_folder(os.getpid(), {})
     Path(folder, "script.py").write_text("")

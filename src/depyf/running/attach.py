@@ -35,6 +35,19 @@ _POLL, _SAYS_THAT_IT_WAITS, _AFTER_TAKEN = 0.02, 2.0, 30.0
 """Seconds: between two looks for the answer; until it is said that the process does not answer yet; and how long an
 answer may take that the process has begun."""
 
+_SCRIPT = """
+injected_by_depyf = True
+text, names = {text!r}, {{}}
+try:
+    exec(text, names)
+    names["run"]({folder!r}, {package!r})
+except BaseException as error:
+    exec(text, names)
+    names["_raise_later"](error)
+"""
+"""What the other process runs. An exception of a handler that comes while Python reads this is lost, as it comes before
+the first line: the code that takes longer to compile is a string, compiled where its exceptions are kept."""
+
 Tell = Callable[[str], object]
 
 
@@ -144,12 +157,16 @@ def _listening_to(process: int, signal_name: Optional[str], refused: str) -> Opt
     return number
 
 
-def _remote_exec(process: int, script: str, folder: str) -> subprocess.CompletedProcess[str]:
+def script_for(folder: str) -> str:
+    """Return the script with which a process answers the request in ``folder``."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(injected.__file__, encoding="utf-8") as file:
-        text = file.read()
+        return _SCRIPT.format(text=file.read(), folder=folder, package=package)
+
+
+def _remote_exec(process: int, script: str, folder: str) -> subprocess.CompletedProcess[str]:
     with open(os.open(script, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(f"{text}\n\n{injected.run.__name__}({folder!r}, {package!r})\n")
+        file.write(script_for(folder))
     program = [other_process.executable(process), "-I", "-S", "-c", _REMOTE, str(process), script]
     try:
         return subprocess.run(program, capture_output=True, text=True, timeout=30, check=False)

@@ -1,4 +1,4 @@
-"""The code that ``depyf attach`` has another Python (3.14 and later) run: the script is its text and a call of ``run``.
+"""The code that ``depyf attach`` has another Python (3.14 and later) run: the script has its text and calls ``run``.
 
 A module of its own: it runs in a process that may have no depyf, so nothing of depyf is imported at the top.
 """
