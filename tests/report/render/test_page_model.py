@@ -106,3 +106,16 @@ def test_the_timeline_takes_more_phases_than_a_call_takes_arguments() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert '["0"]' in done.stdout
     assert '["200000"]' in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_headline_of_a_comparison_says_less_time_and_fewer_breaks() -> None:
+    text = SCRIPT.with_name("ranks.js").read_text(encoding="utf-8")
+    found = re.search(r"^function numbersInWords.*?^const listed[^\n]*$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    numbers = [["graphs", 1, 2, "", True], ["graph breaks", 3, 1, "", True], ["guards", 3, 4, "", False]]
+    numbers += [["compile time", 3.0, 1.0, "s", True, [3, 3], [1, 1], "faster"], ["  a phase", 1.0, 3.0, "s", True]]
+    program = f"{found.group()}\nconsole.log(numbersInWords({json.dumps(numbers)}));"
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    assert done.stdout == "more graphs; fewer graph breaks; less compile time\n"

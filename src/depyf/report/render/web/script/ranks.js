@@ -29,11 +29,7 @@ function showChanges(wanted, node) {
   node.classList.add("page", "wide");
   const { numbers, functions, notes } = DATA.comparison;
   const kinds = KINDS_OF_CHANGE.map(([kind, title]) => [title, DATA.differences.filter((each) => each.kind === kind)]).filter(([, list]) => list.length);
-  const parts = numbers.filter(([name]) => !name.startsWith("  "));
-  const worse = parts.filter(([, before, after, , bad]) => bad && after > before).map(([name]) => name);
-  const better = parts.filter(([, before, after, , bad]) => bad && after < before).map(([name]) => name);
-  const words = [worse.length ? `more ${listed(worse)}` : "", better.length ? `fewer ${listed(better)}` : ""].filter(Boolean);
-  const headline = DATA.differences.length ? words.join("; ") || "other code, with the same counts" : "The same was compiled";
+  const headline = DATA.differences.length ? numbersInWords(numbers) || "other code, with the same counts" : "The same was compiled";
   fill(
     node,
     el("h1", { class: "headline" }, headline.charAt(0).toUpperCase() + headline.slice(1)),
@@ -44,6 +40,17 @@ function showChanges(wanted, node) {
     kinds.map(([title, list]) => [el("h2", {}, `${title} `, el("span", { class: "quiet" }, digits(list.length))), list.map(difference)]),
     notes.length ? [el("h2", {}, "Notes"), el("ul", { class: "notes" }, notes.map((note) => el("li", {}, note)))] : null
   );
+}
+
+// What got worse and better of the whole, not of its parts.
+function numbersInWords(numbers) {
+  const whole = numbers.filter(([name, , , , bad]) => bad && !name.startsWith("  "));
+  const names = (list) => list.map(([name]) => name);
+  const worse = names(whole.filter(([, before, after]) => after > before));
+  const better = whole.filter(([, before, after]) => after < before);
+  const fewer = names(better.filter(([, , , unit]) => !unit));
+  const less = names(better.filter(([, , , unit]) => unit));
+  return [["more", worse], ["fewer", fewer], ["less", less]].filter(([, list]) => list.length).map(([word, list]) => `${word} ${listed(list)}`).join("; ");
 }
 
 const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}` : names.join());
@@ -57,7 +64,7 @@ function aboutTimes(numbers) {
 function deltaOf(before, after, unit, bad, verdict) {
   if (verdict && !bad) return el("span", { class: "quiet" }, verdict);
   const delta = after - before;
-  const still = unit ? Math.abs(delta) < 0.005 : delta === 0;
+  const still = unit && !verdict ? Math.abs(delta) < 0.005 : delta === 0; // several runs tell smaller ones apart
   if (still) return el("span", { class: "quiet" }, "same");
   const share = unit && before > 0 ? `, ${delta > 0 ? "+" : "−"}${Math.abs((100 * delta) / before).toFixed(0)} %` : "";
   const text = `${delta > 0 ? "+" : "−"}${unit ? seconds(Math.abs(delta)) : digits(Math.abs(delta))}${share}`;
