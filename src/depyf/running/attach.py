@@ -40,7 +40,7 @@ injected_by_depyf = True
 text, names = {text!r}, {{}}
 try:
     exec(text, names)
-    names["run"]({folder!r}, {package!r})
+    names[{run!r}]({folder!r}, {package!r})
 except BaseException as error:
     exec(text, names)
     names["_raise_later"](error)
@@ -161,7 +161,7 @@ def script_for(folder: str) -> str:
     """Return the script with which a process answers the request in ``folder``."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(injected.__file__, encoding="utf-8") as file:
-        return _SCRIPT.format(text=file.read(), folder=folder, package=package)
+        return _SCRIPT.format(text=file.read(), run=injected.run.__name__, folder=folder, package=package)
 
 
 def _remote_exec(process: int, script: str, folder: str) -> subprocess.CompletedProcess[str]:
