@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import sys
+import weakref
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Optional
 
@@ -129,6 +131,70 @@ def test_a_recorded_run_computes_what_a_plain_run_does(tmp_path: Path) -> None:
         again = train(Faults())
     assert all(map(torch.equal, plain, again))
     assert sys.getprofile() is profile
+
+
+def test_no_code_of_the_program_is_run_to_read_its_values(tmp_path: Path) -> None:
+    """Neither to find modules and parameters, nor tensors in arguments; not even an exit gets into the program."""
+    ran: List[str] = []
+
+    class Mapping(dict):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            ran.append("__iter__")
+            raise SystemExit(3)
+
+        items = keys = __getitem__ = __iter__
+
+    class Own(nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(2, 2)
+
+        def named_modules(self, *args: Any, **kwargs: Any) -> Any:
+            ran.append("named_modules")
+            raise SystemExit(3)
+
+        named_parameters = named_buffers = named_modules
+
+        def forward(self, known: Any) -> Any:
+            return known
+
+    with recorded(tmp_path):
+        Own()(Mapping(x=torch.ones(2)))
+    assert not ran
+    events = read_recording(str(tmp_path / file_name(None))).events
+    assert [(each.kind, each.where, [value.name for value in each.values]) for each in events] == [
+        ("start", "Own", ["inner.weight", "inner.bias"]),
+        ("input", "Own", ["args[0]['x']"]),
+        ("output", "Own", ["['x']"]),
+    ]
+
+
+def test_tensors_without_plain_values_are_left_out(tmp_path: Path) -> None:
+    """The bits of a quantised tensor end the process."""
+    freed = torch.ones(4)
+    freed.untyped_storage().resize_(0)
+    nested = torch.nested.as_nested_tensor([torch.ones(2), torch.ones(3)])
+    quantised = torch._empty_affine_quantized([2], scale=0.1, zero_point=0, dtype=torch.qint8)
+    with recorded(tmp_path):
+        nn.Identity()([torch.ones(2), nested, freed, quantised])
+    events = read_recording(str(tmp_path / file_name(None))).events
+    assert [[value.name for value in each.values] for each in events] == [["args[0][0]"], ["[0]"]]
+
+
+def test_modules_and_optimizers_are_not_kept_alive(tmp_path: Path) -> None:
+    gone = []
+    with recorded(tmp_path):
+        for _ in range(2):
+            net = nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            net(torch.ones(2)).sum().backward()
+            optimizer.step()
+            gone += [weakref.ref(net), weakref.ref(optimizer)]
+            del net, optimizer
+        gc.collect()
+        assert [each() for each in gone] == [None] * 4
+    events = read_recording(str(tmp_path / file_name(None))).events
+    assert [each.where for each in events if each.kind == "parameter"] == ["SGD", "SGD#2"]
 
 
 def test_eager_and_compiled_are_the_same_up_to_rounding(eager: Recording, tmp_path: Path) -> None:

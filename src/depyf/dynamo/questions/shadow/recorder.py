@@ -16,6 +16,7 @@ import math
 import os
 import random
 import sys
+import weakref
 import zlib
 from types import FrameType
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -27,7 +28,7 @@ from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.hooks.watched_frames import WatchedFrames, inner_code
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.shadow.digests import Weights, bits_of, digest
-from depyf.dynamo.questions.shadow.module_names import ModuleNames, inside, tensors_in
+from depyf.dynamo.questions.shadow.module_names import ModuleNames, inside, state_of, tensors_in
 
 if TYPE_CHECKING:
     import torch
@@ -65,9 +66,10 @@ class Recorder:
         self.frames = WatchedFrames(self._started, self._returned)
         self._names = ModuleNames()
         self._open: List[_Open] = []
-        self._seen: Dict[int, str] = {}
-        """The names of optimizers that have made a step, by ``id``; they are kept alive."""
-        self._kept: List[object] = []
+        self._seen: Dict[int, Tuple[weakref.ref[object], str]] = {}
+        """The optimizers that have made a step, and their names, by ``id``; the program may drop them."""
+        self._numbers: Dict[str, int] = {}
+        """How many optimizers of each class have made a step."""
         self._sizes: Dict[str, float] = {}
         """By parameter, the size of the gradient of this step: root mean square."""
         self._unit = unit_of("float64")
@@ -164,7 +166,7 @@ class Recorder:
             outermost = next((each for each in self._open if each.module is not None), None)
             if outermost is None or outermost.module is None:
                 where = self._names.add(module)
-                state = [*root.named_parameters(), *root.named_buffers()]
+                state = [*state_of(root, "", "_parameters"), *state_of(root, "", "_buffers")]
                 self._note(
                     START, where, lambda: _plain([got for name, each in state for got in tensors_in(each, name)])
                 )
@@ -182,12 +184,12 @@ class Recorder:
     def _begin_step(self, depth: int, optimizer: torch.optim.Optimizer) -> None:
         if any(each.kind == _STEP for each in self._open):  # an optimizer around another one
             return
-        where = self._seen.get(id(optimizer))
-        if where is None:
+        known, where = self._seen.get(id(optimizer), (None, ""))
+        if known is None or known() is not optimizer:
             name = type(optimizer).__name__
-            same = sum(each.partition("#")[0] == name for each in self._seen.values())
-            where = self._seen[id(optimizer)] = name if not same else f"{name}#{same + 1}"
-            self._kept.append(optimizer)
+            number = self._numbers[name] = self._numbers.get(name, 0) + 1
+            where = name if number == 1 else f"{name}#{number}"
+            self._seen[id(optimizer)] = weakref.ref(optimizer), where
             self._note(START, where, lambda: _plain(self._parameters(optimizer)))
         self._open.append(_Open(depth, _STEP, where, optimizer=optimizer))
         found = self._note(GRADIENT, where, lambda: _plain(self._gradients(optimizer)))
