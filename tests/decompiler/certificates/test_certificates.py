@@ -132,6 +132,10 @@ DIFFERENT = {
         "def program(a):\n if a(): x = 1\n a()\n return x",
         "def program(a):\n x = 1\n if a(): pass\n a()\n return x",
     ),
+    "a line that the body assigns": (
+        "def program():\n class C:\n  __qualname__ = 'program.<locals>.C'\n  __firstlineno__ = 2",
+        "def program():\n\n class C:\n  __qualname__ = 'program.<locals>.C'\n  __firstlineno__ = 3",
+    ),
     "a docstring": ("def program(a):\n 'x'", "def program(a):\n 'y'"),
 }
 

@@ -21,6 +21,7 @@ import struct
 from typing import Dict, Hashable, List, NamedTuple, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.decompiler.bytecode.added_names import added_at_start
 from depyf.decompiler.bytecode.code import Code, docstring, is_code, parameter_names, version_of
 from depyf.decompiler.bytecode.nesting import names_of, qualified_name
 from depyf.decompiler.bytecode.set_order import has_fixed_order
@@ -158,15 +159,15 @@ class _Program:
 
     def _forget_what_a_class_says_of_itself(self, own: str, root: str) -> None:
         """A class body stores its own qualified name and line: compare the name below ``root``, and not the line."""
+        # Only what the compiler itself stores, which comes first: the body may assign these names, too.
+        own_names = {*added_at_start(self.code)} & {"__qualname__", "__firstlineno__"}
         for index, instr in enumerate(self.ops[1:]):
             before = self.ops[index]
-            if before.op is Op.CONST and instr.op is Op.STORE:
-                follows = (
-                    index > 0 and self.ops[index - 1].op is Op.STORE and self.ops[index - 1].arg[1] == "__qualname__"
-                )
+            if before.op is Op.CONST and instr.op is Op.STORE and instr.arg[1] in own_names:
+                own_names.remove(instr.arg[1])
                 if instr.arg[1] == "__qualname__" and before.arg == own:
                     self.constants[index] = constant("qualified name", _relative(before.arg, root))
-                if instr.arg[1] == "__firstlineno__" and follows and before.arg == self.code.co_firstlineno:
+                if instr.arg[1] == "__firstlineno__" and before.arg == self.code.co_firstlineno:
                     self.constants[index] = constant("its line", None)
 
 
