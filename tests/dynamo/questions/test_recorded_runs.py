@@ -29,6 +29,7 @@ torch = pytest.importorskip("torch")
 from depyf.dynamo.questions.shadow import at_step  # noqa: E402
 from depyf.dynamo.questions.shadow.at_step import StepComparison  # noqa: E402
 from depyf.dynamo.questions.shadow.record_file import RecordedRun  # noqa: E402
+from depyf.dynamo.questions.shadow.recorder import Recorder  # noqa: E402
 
 nn = torch.nn
 STEPS = 6
@@ -167,6 +168,28 @@ def test_no_code_of_the_program_is_run_to_read_its_values(tmp_path: Path) -> Non
         ("input", "Own", ["args[0]['x']"]),
         ("output", "Own", ["['x']"]),
     ]
+
+
+def test_a_call_that_an_exception_ended_hides_no_deeper_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end by an exception is not reported from Python 3.12 on; it is left out here on each Python."""
+    fails = [True]
+    ended = Recorder._returned
+    monkeypatch.setattr(Recorder, "_returned", lambda *call: None if fails[0] else ended(*call))
+
+    class Fails(nn.Module):  # type: ignore[misc, name-defined, unused-ignore]
+        def forward(self, x: Any) -> Any:
+            if fails[0]:
+                raise ValueError
+            return x
+
+    net = Fails()
+    with recorded(tmp_path):
+        with contextlib.suppress(ValueError):
+            net(torch.ones(2))
+        fails[0] = False
+        (lambda: (lambda: net(torch.ones(2)))())()
+    events = read_recording(str(tmp_path / file_name(None))).events
+    assert [(each.kind, each.call) for each in events] == [("input", 1), ("input", 2), ("output", 2)]
 
 
 def test_tensors_without_plain_values_are_left_out(tmp_path: Path) -> None:

@@ -68,6 +68,10 @@ class WatchedFrames:
             events = monitoring.events
             monitoring.set_local_events(self._tool, code, events.PY_START | events.PY_RETURN)
 
+    def kind_of(self, code: CodeType) -> str:
+        """Return as what calls of this code object are reported; empty if they are not."""
+        return self._kinds.get(id(code), "")
+
     @property
     def was_ended(self) -> bool:
         """Whether something else has ended it: a profiler of the program, or an exception in the middle of it."""

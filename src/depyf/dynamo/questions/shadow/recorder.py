@@ -120,8 +120,7 @@ class Recorder:
 
         if self._is_off():
             return
-        while self._open and self._open[-1].depth >= depth:  # ended by an exception
-            self._open.pop()
+        self._forget_what_an_exception_ended(frame, depth)
         known: Mapping[str, object] = frame.f_locals
         if kind == _BACKWARD:
             self._note(LOSS, "backward()", lambda: _plain(tensors_in(known.get("tensors"), "loss")))
@@ -138,6 +137,19 @@ class Recorder:
                 self._begin_call(depth, module, known.get("args"), known.get("kwargs"))
         else:
             self._begin_compiled(depth, known.get(private_names.COMPILED_FUNCTION.name), known)
+
+    def _forget_what_an_exception_ended(self, frame: FrameType, depth: int) -> None:
+        """Drop calls that are no longer running: from Python 3.12 on, an end by an exception is not reported."""
+        while self._open:
+            call = self._open[-1]
+            if call.depth < depth:
+                below: Optional[FrameType] = frame
+                for _ in range(depth - call.depth):
+                    below = None if below is None else below.f_back
+                # A later call of watched code at that depth would have dropped it already.
+                if below is not None and self.frames.kind_of(below.f_code) == call.kind:
+                    return
+            self._open.pop()
 
     def _begin_compiled(self, depth: int, function: object, known: Mapping[str, object]) -> None:
         """Begin a call of a compiled function; that of a compiled module is seen as a call of a module."""
