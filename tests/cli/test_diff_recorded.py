@@ -54,6 +54,14 @@ def test_a_jump_is_a_fault_and_names_step_and_module() -> None:
     assert "names it: depyf shadow --at 2 train.py" in text
 
 
+def test_runs_are_called_the_same_only_if_all_of_both_was_compared() -> None:
+    short, long = outputs(1, 1), outputs(1, 1, 1)
+    assert compared(long, long)[1].startswith("the runs are the same, bit by bit: 3 steps, 6 values")
+    assert compared(long, short)[1].startswith("what both runs have is the same, bit by bit: 2 steps, 4 values")
+    damaged = dataclasses.replace(long, damaged=1)
+    assert compared(long, damaged)[1].startswith("what both runs have is the same, bit by bit")
+
+
 def test_what_grows_slowly_is_drift() -> None:
     sizes = [1 + 1e-5 * 3**step for step in range(8)]
     found, text = compared(outputs(*sizes), outputs(*[1.0] * 8))

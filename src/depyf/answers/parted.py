@@ -296,6 +296,11 @@ def _pairs(before: List[Event], after: List[Event]) -> Iterator[Tuple[Event, Eve
             yield each, others[at]
 
 
+def _plain_values(event: Event) -> List[Digest]:
+    """Return the values of an event without those that are there once more, weighted."""
+    return [each for each in event.values if not each.name.partition(" ")[0].endswith(WEIGHTED)]
+
+
 def _states(event: Event) -> Dict[str, str]:
     return dict(each.partition(":")[::2] for each in event.random.split())
 
@@ -320,7 +325,10 @@ def lines_of(found: RecordingsCompared, command: str) -> List[str]:
     elif not found.compared:
         lines.append("nothing was compared: the runs share no module, optimizer or compiled function")
     elif found.compared == found.equal:
-        lines.append(f"the runs are the same, bit by bit: {found.steps} {unit}, {found.compared} values")
+        both = [sum(len(_plain_values(each)) for each in side.events) for side in (found.before, found.after)]
+        whole = both == [found.compared] * 2 and not found.before.damaged and not found.after.damaged
+        what = "the runs are" if whole else "what both runs have is"
+        lines.append(f"{what} the same, bit by bit: {found.steps} {unit}, {found.compared} values")
     else:
         what = "drift apart, without a jump" if found.drifts else "agree up to rounding"
         values = f"{found.compared} values, {found.equal} of them bit by bit"

@@ -192,6 +192,15 @@ def test_a_call_that_an_exception_ended_hides_no_deeper_call(tmp_path: Path, mon
     assert [(each.kind, each.call) for each in events] == [("input", 1), ("input", 2), ("output", 2)]
 
 
+def test_values_whose_keys_differ_behind_a_space_are_all_compared(tmp_path: Path) -> None:
+    runs = []
+    for number in range(2):
+        with recorded(tmp_path / str(number)):
+            nn.Identity()({"the first": torch.ones(2) + number, "the second": torch.ones(2)})
+        runs.append(read_recording(str(tmp_path / str(number) / file_name(None))))
+    assert [each.name for each in parted(*runs).values] == ["args[0]['the\\x20first']"]
+
+
 def test_tensors_without_plain_values_are_left_out(tmp_path: Path) -> None:
     """The bits of a quantised tensor end the process."""
     freed = torch.ones(4)

@@ -94,7 +94,7 @@ def state_of(root: torch.nn.Module, name: str, kind: str) -> List[Tuple[str, tor
     for path, module in modules_in(root, name):
         for key, each in _items(_attributes(module).get(kind)):
             if _is_tensor(each):
-                found.setdefault(id(each), (f"{path}.{key}".lstrip("."), each))
+                found.setdefault(id(each), (f"{path}.{_joined(key)[1:-1]}".lstrip("."), each))
     return list(found.values())
 
 
@@ -115,7 +115,7 @@ def tensors_in(value: object, name: str, *, depth: int = 4) -> List[Tuple[str, t
         each_of = list.__iter__ if issubclass(kind, list) else tuple.__iter__
         parts = [(f"{name}[{at}]", each) for at, each in enumerate(each_of(value))]  # type: ignore[arg-type]
     elif issubclass(kind, dict):
-        parts = [(f"{name}[{key!r}]" if type(key) in (str, int) else f"{name}[?]", each) for key, each in _items(value)]
+        parts = [(f"{name}[{_joined(key)}]", each) for key, each in _items(value)]
     elif is_dataclass(kind):
         own = _attributes(value)
         parts = [(f"{name}.{each.name}", own.get(each.name)) for each in fields(kind)]
@@ -140,6 +140,11 @@ def _has_plain_values(tensor: torch.Tensor) -> bool:
 
 def _items(value: object) -> List[Tuple[object, object]]:
     return list(dict.items(value)) if issubclass(type(value), dict) else []  # type: ignore[arg-type]
+
+
+def _joined(key: object) -> str:
+    """Return a key as text without spaces, as two names of a recording are told apart up to the first one."""
+    return repr(key).replace(" ", "\\x20") if type(key) in (str, int) else "?"
 
 
 def _attributes(value: object) -> Dict[str, object]:
