@@ -296,11 +296,6 @@ def _pairs(before: List[Event], after: List[Event]) -> Iterator[Tuple[Event, Eve
             yield each, others[at]
 
 
-def _plain_values(event: Event) -> List[Digest]:
-    """Return the values of an event without those that are there once more, weighted."""
-    return [each for each in event.values if not each.name.partition(" ")[0].endswith(WEIGHTED)]
-
-
 def _states(event: Event) -> Dict[str, str]:
     return dict(each.partition(":")[::2] for each in event.random.split())
 
@@ -325,7 +320,8 @@ def lines_of(found: RecordingsCompared, command: str) -> List[str]:
     elif not found.compared:
         lines.append("nothing was compared: the runs share no module, optimizer or compiled function")
     elif found.compared == found.equal:
-        both = [sum(len(_plain_values(each)) for each in side.events) for side in (found.before, found.after)]
+        named = [[each.name for event in side.events for each in event.values] for side in (found.before, found.after)]
+        both = [sum(not each.partition(" ")[0].endswith(WEIGHTED) for each in names) for names in named]
         whole = both == [found.compared] * 2 and not found.before.damaged and not found.after.damaged
         what = "the runs are" if whole else "what both runs have is"
         lines.append(f"{what} the same, bit by bit: {found.steps} {unit}, {found.compared} values")

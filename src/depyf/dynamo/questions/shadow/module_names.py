@@ -54,7 +54,7 @@ class ModuleNames:
         for path, each in modules_in(root, name):
             if not _known(self._modules, each):
                 self._modules[id(each)] = weakref.ref(each), path
-        for path, parameter in state_of(root, name, "_parameters"):
+        for path, parameter in state_of(root, name, private_names.PARAMETERS.name):
             if not _known(self._parameters, parameter):
                 self._parameters[id(parameter)] = weakref.ref(parameter), path
 
@@ -84,12 +84,16 @@ def modules_in(root: torch.nn.Module, name: str) -> Iterator[Tuple[str, torch.nn
             continue
         seen.add(id(module))
         yield path, module
-        children = [(f"{path}.{key}", each) for key, each in _items(_attributes(module).get("_modules"))]
-        todo += [(each, child) for each, child in reversed(children) if issubclass(type(child), torch.nn.Module)]
+        children = [
+            (f"{path}.{key}", each) for key, each in _items(_attributes(module).get(private_names.MODULES.name))
+        ]
+        for each, child in reversed(children):
+            if issubclass(type(child), torch.nn.Module):
+                todo.append((each, child))  # type: ignore[arg-type]
 
 
 def state_of(root: torch.nn.Module, name: str, kind: str) -> List[Tuple[str, torch.Tensor]]:
-    """Return the parameters of a module and of those in it, each once; with ``"_buffers"`` for ``kind``, the buffers."""
+    """Return the parameters of a module and of those in it, each once; the buffers if ``kind`` is their name."""
     found: Dict[int, Tuple[str, torch.Tensor]] = {}
     for path, module in modules_in(root, name):
         for key, each in _items(_attributes(module).get(kind)):
@@ -112,8 +116,9 @@ def tensors_in(value: object, name: str, *, depth: int = 4) -> List[Tuple[str, t
     kind = type(value)
     parts: List[Tuple[str, object]] = []
     if issubclass(kind, (list, tuple)):
-        each_of = list.__iter__ if issubclass(kind, list) else tuple.__iter__
-        parts = [(f"{name}[{at}]", each) for at, each in enumerate(each_of(value))]  # type: ignore[arg-type]
+        plain = list if issubclass(kind, list) else tuple
+        each_of: Iterator[object] = plain.__iter__(value)  # type: ignore[arg-type]
+        parts = [(f"{name}[{at}]", each) for at, each in enumerate(each_of)]
     elif issubclass(kind, dict):
         parts = [(f"{name}[{_joined(key)}]", each) for key, each in _items(value)]
     elif is_dataclass(kind):

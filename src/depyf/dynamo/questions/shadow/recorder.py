@@ -178,7 +178,8 @@ class Recorder:
             outermost = next((each for each in self._open if each.module is not None), None)
             if outermost is None or outermost.module is None:
                 where = self._names.add(module)
-                state = [*state_of(root, "", "_parameters"), *state_of(root, "", "_buffers")]
+                kinds = private_names.PARAMETERS.name, private_names.BUFFERS.name
+                state = [found for kind in kinds for found in state_of(root, "", kind)]
                 self._note(
                     START, where, lambda: _plain([got for name, each in state for got in tensors_in(each, name)])
                 )
