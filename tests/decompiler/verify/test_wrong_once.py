@@ -125,6 +125,11 @@ def test_the_truth_of_a_value_is_tested_as_often_as_in_the_original() -> None:
     ("one", "other"),
     [
         pytest.param("class A:\n __firstlineno__ = 0", "class A:\n __firstlineno__ = 1", id="a line that is none"),
+        pytest.param(
+            "class A:\n __qualname__ = 'A'\n __firstlineno__ = 1",
+            "\nclass A:\n __qualname__ = 'A'\n __firstlineno__ = 2",
+            id="a line after a name, as the compiler writes them",
+        ),
         pytest.param("__firstlineno__ = 0", "__firstlineno__ = 1", id="a line in a module"),
         pytest.param(
             "class A:\n __static_attributes__ = 'a', 'b'",

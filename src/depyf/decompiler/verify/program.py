@@ -6,6 +6,7 @@ import inspect
 from functools import cached_property
 from typing import FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.decompiler.bytecode.added_names import added_at_start
 from depyf.decompiler.bytecode.code import Code
 from depyf.decompiler.bytecode.nesting import Names, qualified_name
 from depyf.decompiler.normal.ops import ENDS, Instr, NormalCode, Op, is_silent
@@ -79,22 +80,25 @@ class Program:
 def _comparable_facts(operations: Sequence[Instr], code: Code, around: Optional[Names]) -> Tuple[Instr, ...]:
     """Return the operations of a class body or module with what it stores of itself in comparable form."""
     ops = list(operations)
+    # Only what the compiler itself stores, which comes first: the body may assign these names, too.
+    own_names = {*added_at_start(code)} & {"__qualname__", "__firstlineno__"}
     last_attributes: Optional[int] = None  # what the compiler adds at the end of a class body that stores its line
     for index, instr in enumerate(ops[1:]):
         # CONST value; STORE name: what the compiler writes into the namespace of a class body.
         before = ops[index]
         if before.op is not Op.CONST or instr.op is not Op.STORE:
             continue
-        if instr.arg[1] == "__qualname__" and isinstance(before.arg, str):
+        name = instr.arg[1]
+        is_own = name in own_names
+        own_names.discard(name)
+        if is_own and name == "__qualname__" and isinstance(before.arg, str):
             # ``__qualname__ = 'f.<locals>.C'``: the part that names the code around it may differ, as it is decompiled
             # alone.
             if before.arg in (code.co_name, qualified_name(code)):
                 ops[index] = before.changed(arg=relative_name(before.arg, code, around))
-        elif instr.arg[1] == "__firstlineno__" and before.arg == code.co_firstlineno:
-            # ``__firstlineno__`` follows ``__qualname__`` (3.13); an assignment in the body is compared.
-            if index and ops[index - 1].op is Op.STORE and ops[index - 1].arg[1] == "__qualname__":
-                ops[index] = before.changed(arg=_ITS_LINE)
-                last_attributes = _last_store(ops, "__static_attributes__")
+        elif is_own and name == "__firstlineno__" and before.arg == code.co_firstlineno:
+            ops[index] = before.changed(arg=_ITS_LINE)
+            last_attributes = _last_store(ops, "__static_attributes__")
         # ``__static_attributes__ = ('a', 'b')``: a tuple that the compiler makes of a set.
         elif index + 1 == last_attributes and _are_names(before.arg):
             ops[index] = before.changed(arg=tuple(sorted(before.arg)))

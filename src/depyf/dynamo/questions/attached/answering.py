@@ -18,7 +18,14 @@ from depyf.base.messages import describe
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.hooks import torch_names, torch_settings
 from depyf.dynamo.questions.attached.functions import Budget, counters_now, failed_lately, functions_now, remembered
-from depyf.dynamo.questions.attached.phase import compiling_now, imported_now, own_frame, own_work, phase_of, users_stack
+from depyf.dynamo.questions.attached.phase import (
+    compiling_now,
+    imported_now,
+    own_frame,
+    own_work,
+    phase_of,
+    users_stack,
+)
 
 if TYPE_CHECKING:
     from depyf.dynamo.dump.prepare import PrepareDebug
