@@ -427,7 +427,8 @@ def _build(frame: Frame, arg: Any) -> None:
         values = frame.popped(2 * count)
         frame.stack.append(dict(zip(values[::2], values[1::2])))
     elif kind in _UNPACKING:
-        callee = next((value for value in frame.stack[-count - 1 : -count - 3 : -1] if value is not NULL), None)
+        at = -count - (2 if kind == "keywords_of" else 1)  # what is called; below keywords are the positional arguments
+        callee = next((value for value in frame.stack[at : at - 2 : -1] if value is not NULL), None)
         values = frame.popped(count)
         frame.stack.append(_UNPACKING[kind](callee, values))
     else:
