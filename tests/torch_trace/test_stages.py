@@ -10,7 +10,7 @@ from typing import Set
 
 import pytest
 
-from depyf.running import progress
+from depyf.dynamo.capture import progress
 from depyf.torch_trace import outlines
 from depyf.torch_trace.outlines import Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (

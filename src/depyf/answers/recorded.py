@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.torch_trace import file_names
 
 START, INPUT, OUTPUT, LOSS = "start", "input", "output", "loss"
 GRADIENT, PARAMETER = "gradient", "parameter"
@@ -142,7 +143,7 @@ def header_line(**known: object) -> str:
 
 def file_name(rank: Optional[int]) -> str:
     """Return the name of the recording of a rank in its folder."""
-    return f"{_NAME}{_SUFFIX}" if rank is None else f"{_NAME}.rank_{rank}{_SUFFIX}"
+    return f"{_NAME}{_SUFFIX}" if rank is None else f"{_NAME}.{file_names.rank_mark(rank)}{_SUFFIX}"
 
 
 def recordings_in(path: str) -> List[str]:
