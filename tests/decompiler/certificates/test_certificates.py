@@ -46,7 +46,11 @@ def test_the_proofs_of_the_corpus_have_certificates(file: str) -> None:
     checked = 0
     for each in compile_corpus(file).co_consts:
         if isinstance(each, CodeType):
-            assert not refusal(write_certificate(each, each, always_prove=True), each, each), each.co_name
+            refused = refusal(write_certificate(each, each, always_prove=True), each, each)
+            if refused.endswith("too many steps"):  # tests whose outcome is known in a loop, before 3.10: not followed
+                assert each.co_name.startswith("while_is_")
+                continue
+            assert not refused, each.co_name
             checked += 1
     assert checked > 5
 
