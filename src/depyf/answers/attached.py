@@ -37,7 +37,7 @@ class Compiling:
 @dataclass(frozen=True)
 class AttachedEntry:
     """A cache entry. ``guards`` are PyTorch's own texts; ``code_bytes`` is the size of the transformed code,
-    ``tensor_bytes`` that of the tensors that its graphs hold (constants, parameters that are no inputs)."""
+    ``tensor_bytes`` the size of the tensors that the entry's graphs hold (constants, parameters that are no inputs)."""
 
     compile_id: Optional[str]
     backend: str
@@ -70,7 +70,7 @@ class AttachedFunction:
     def title(self) -> str:
         """The function, and where it stands with its limit."""
         number = len(self.entries)
-        of_limit = counted(number, "entry").replace("entrys", "entries")
+        of_limit = counted(number, "entry", "entries")
         if self.limit is not None:
             reached = ": reached" if number >= self.limit[1] else ""
             of_limit = f"{number} of {self.limit[1]} ({self.limit[0]}){reached}"
@@ -79,7 +79,7 @@ class AttachedFunction:
 
 @dataclass(frozen=True)
 class FailedLately:
-    """A recompilation: which guard of which entry failed, in words and in PyTorch's text, and what avoids it."""
+    """A recompilation: the entry, its guard that failed in words and as PyTorch's text, and what avoids the failure."""
 
     compile_id: str
     function: str

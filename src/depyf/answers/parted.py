@@ -61,8 +61,8 @@ class Parting:
     """Where two recordings part by more than rounding.
 
     ``step`` is counted from 0. ``kind`` is one of ``KINDS``, ``where`` the module, function or optimizer, ``values``
-    what differs. ``before`` is the largest earlier difference of these. ``random`` names the generators of random
-    numbers that are in use, and whose states differ since this step or the one before.
+    what differs. ``before`` is the largest earlier difference of these values. ``random`` names the random number
+    generators in use whose states differ since this step or the step before.
     """
 
     step: int
@@ -359,7 +359,7 @@ def _of_random(parting: Parting) -> str:
     if parting.kind == START:
         return "other seeds"
     if parting.kind == INPUT:
-        return "other seeds, or one run has drawn more of them; seed all generators, and compare again"
+        return "other seeds, or one run has drawn more random numbers; seed all generators, and compare again"
     return (
         "one run draws them in another way, as Inductor does without torch._inductor.config.fallback_random = True, or "
         "the seeds differ"

@@ -49,8 +49,8 @@ class RecordingError(Exception):
 class Digest:
     """A tensor in a few numbers.
 
-    ``bits`` is a hash of all its bits. ``norm``, ``least`` and ``most`` are those of its finite values, and
-    ``nonfinite`` counts the others. ``sketch`` has sums of the values, each value with a sign that depends on its
+    ``bits`` is a hash of all bits. ``norm``, ``least`` and ``most`` are computed from the finite values, and
+    ``nonfinite`` counts the other values. ``sketch`` has sums of the values, each value with a sign that depends on its
     position alone: the sketches of two tensors differ by as much as the tensors do, up to a factor near one.
     """
 
@@ -122,7 +122,7 @@ class Recording:
         return 1 + max((each.step for each in self.events if each.kind == PARAMETER), default=-1)
 
     def said(self, name: str) -> str:
-        """Return a text of the header; empty where there is none."""
+        """Return a text of the header; empty if the header has no such text."""
         found = self.header.get(name)
         return found if isinstance(found, str) else ""
 

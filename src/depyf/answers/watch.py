@@ -73,6 +73,6 @@ def _counted(alike: Sequence[WatchEvent], kind: str) -> str:
     return counted(number, kind) + (f" (met in {len(alike)} compilations)" if len(alike) > number else "")
 
 
-def counted(count: int, word: str) -> str:
-    """Return ``1 call``, ``2 calls``."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
+def counted(count: int, word: str, several: str = "") -> str:
+    """Return ``1 call``, ``2 calls``; ``several`` is a plural of another form."""
+    return f"{count} {word if count == 1 else several or f'{word}s'}"

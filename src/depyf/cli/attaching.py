@@ -52,7 +52,7 @@ def _attach(options: argparse.Namespace) -> int:
         error_line("depyf: --start takes one process: each dump has a directory of its own")
         return 2
     if options.start and options.stop:
-        error_line("depyf: --start begins a dump, and --stop ends it: give one of them")
+        error_line("depyf: --start begins a dump, and --stop ends the dump: give one option")
         return 2
     request = {
         "code": bool(options.json or options.output),

@@ -97,7 +97,7 @@ def diff_recordings(before: str, after: str) -> int:
 
 
 def _pairs(before: str, after: str) -> List[Tuple[str, str]]:
-    """Return the recordings to compare: those of the same rank. Raises ``RecordingError``."""
+    """Return the recordings to compare, one pair for each rank that both runs have. Raises ``RecordingError``."""
     sides = recordings_in(before), recordings_in(after)
     for path, found in zip((before, after), sides):
         if not found:

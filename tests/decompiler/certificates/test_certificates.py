@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+import sys
 from pathlib import Path
 from types import CodeType
 from typing import Any, Callable, List
@@ -49,6 +50,7 @@ def test_the_proofs_of_the_corpus_have_certificates(file: str) -> None:
             refused = refusal(write_certificate(each, each, always_prove=True), each, each)
             if refused.endswith("too many steps"):  # tests whose outcome is known in a loop, before 3.10: not followed
                 assert each.co_name.startswith("while_is_")
+                assert sys.version_info < (3, 10)
                 continue
             assert not refused, each.co_name
             checked += 1

@@ -235,3 +235,18 @@ def test_the_summary_of_a_run_links_to_the_page(tmp_path: Path, plain: Dict[str,
     else:
         assert (f"{page.as_uri()}#source/f0/6", "program.py:6") in links
         assert [shown for address, shown in links if address == page.as_uri()] == [str(page)]
+
+
+def test_a_child_shows_its_own_line_and_not_that_of_its_parent(
+    clock: List[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forked child has the parent's list of those that show, whose first one would show nothing here."""
+    monkeypatch.setattr(module, "_open", [])
+    CompilationProgress(Terminal()).begin()
+    child = os.getpid() + 1
+    monkeypatch.setattr(module.os, "getpid", lambda: child)
+    stream = Terminal()
+    show = CompilationProgress(stream)
+    show.begin()
+    show(START)
+    assert "compiling 0/0 f (prog.py:3)" in stream.getvalue()

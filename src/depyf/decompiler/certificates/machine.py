@@ -211,50 +211,26 @@ def _push(make: Callable[[Side, Instr], Value]) -> Callable[[Side, Instr], Optio
     return rule
 
 
-def _load(side: Side, instr: Instr) -> Optional[Stop]:
+def _on_variable(side: Side, instr: Instr) -> Optional[Stop]:
+    """Execute an operation on a variable of the frame; on a name elsewhere it is an event."""
     scope, name = instr.arg
     if scope != "fast":
         return event(side, instr)
-    found = _of_variable(side, name)
-    if found is None:
+    found = _of_variable(side, name) if instr.op in (Op.LOAD, Op.DELETE) else None
+    if found is not None:
+        return found
+    if instr.op is Op.LOAD:
         side.stack.append(side.locals[name])
-        side.position += 1
-    return found
-
-
-def _store(side: Side, instr: Instr) -> Optional[Stop]:
-    scope, name = instr.arg
-    if scope != "fast":
-        return event(side, instr)
-    (value,) = side.pop()
-    _set(side, name, inner(value) if value[0] == "saved" else value)
-    side.position += 1
-    return None
-
-
-def _set(side: Side, name: str, value: Value) -> None:
-    if value == UNBOUND:
-        side.locals.pop(name, None)
-    else:
-        side.locals[name] = value
-
-
-def _delete(side: Side, instr: Instr) -> Optional[Stop]:
-    scope, name = instr.arg
-    if scope != "fast":
-        return event(side, instr)
-    found = _of_variable(side, name)
-    if found is None:
+    elif instr.op is Op.DELETE:
         del side.locals[name]
-        side.position += 1
-    return found
-
-
-def _take(side: Side, instr: Instr) -> Optional[Stop]:
-    scope, name = instr.arg
-    if scope != "fast":
-        return event(side, instr)
-    side.stack.append(("saved", side.locals.pop(name, UNBOUND)))
+    elif instr.op is Op.TAKE:
+        side.stack.append(("saved", side.locals.pop(name, UNBOUND)))
+    else:
+        (value,) = side.pop()
+        value = inner(value) if value[0] == "saved" else value
+        side.locals.pop(name, None)
+        if value != UNBOUND:
+            side.locals[name] = value
     side.position += 1
     return None
 
@@ -335,8 +311,8 @@ SILENT: Dict[Op, Callable[[Side, Instr], Optional[Stop]]] = {
     Op.CONST: _push(lambda side, instr: side.constants[side.position]), Op.NULL: _push(lambda side, instr: NULL),
     Op.CLOSURE: _push(lambda side, instr: ("cell", instr.arg)),
     Op.COPY: _push(lambda side, instr: side.top(instr.arg)[0]),
-    Op.LOAD: _load, Op.STORE: _store, Op.DELETE: _delete, Op.TAKE: _take, Op.SWAP: _swap_or_pop,
-    Op.POP: _swap_or_pop,
+    Op.LOAD: _on_variable, Op.STORE: _on_variable, Op.DELETE: _on_variable, Op.TAKE: _on_variable,
+    Op.SWAP: _swap_or_pop, Op.POP: _swap_or_pop,
     Op.BRANCH: _branch, Op.UNARY: _unary, Op.BUILD: _build, Op.RAISE: _raise, Op.PUSH_EXC: _push_exc,
     Op.POP_EXC: _pop_exc,
     Op.IS: lambda side, instr: Event("is", tuple(sorted(side.top(2), key=repr)), 2, 0, "truth", raises=False),

@@ -67,14 +67,13 @@ class CompilationProgress:
         self._visible = False
 
     def begin(self) -> None:
-        """Show from now on, unless another one does."""
-        _open.append(self)
+        """Show from now on, unless another one of this process does: after a fork, those of the parent are left."""
+        _open[:] = [*(each for each in _open if each._process == os.getpid()), self]
 
     def follow(self, session: Session) -> None:
         """Begin, and show what a session records."""
         self.begin()
-        show: Callable[..., object] = safely("showing what is compiled")(self)
-        session.watch(show)
+        session.watch(self)
 
     def end(self) -> None:
         """Remove the line, and show nothing more."""
@@ -82,6 +81,7 @@ class CompilationProgress:
         if self in _open:
             _open.remove(self)
 
+    @safely("showing what is compiled")
     def __call__(self, event: Event) -> None:
         compile_id = event.compile_id
         if compile_id is None or self._off or os.getpid() != self._process:

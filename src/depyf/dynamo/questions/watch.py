@@ -64,7 +64,6 @@ class Watch(CallbackContext):
         # A callback is told what has happened, and nothing is written.
         shown = sys.stderr if stream is None else stream
         self._progress = None if callback is not None or shown is None else CompilationProgress(shown)
-        self._show_progress: Callable[..., object] = safely("showing what is compiled")(self._progress or str)
 
     def _start(self, entry: object) -> None:
         if self._progress is not None:
@@ -133,7 +132,8 @@ class Watch(CallbackContext):
         if not self._undo:  # closed, but a wrapper of one of its hooks still calls that
             return
         self._count_graph(event)
-        self._show_progress(event)
+        if self._progress is not None:
+            self._progress(event)
         if self._recompiles.note(event):
             with self._lock:
                 self.happened[:] = map(self._recompiles.with_advice, self.happened)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Dict, List, Tuple
 
+from depyf.answers.worth import FASTER, SLOWER
 from depyf.report.diff.comparison import Change, RunComparison
 
 _LINES_OF_A_DIFF = 30
@@ -62,7 +63,7 @@ def tables_of(comparison: RunComparison) -> Dict[str, object]:
     times = []
     for name, each in comparison.times.items():
         words = each.verdict()
-        row = [name, *each.medians, "s", words in ("faster", "slower")]
+        row = [name, *each.medians, "s", words in (FASTER, SLOWER)]
         ends = [[min(side), max(side)] for side in (each.before, each.after)]
         times.append([*row, *ends, words] if words else row)
     functions = [

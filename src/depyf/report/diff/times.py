@@ -10,6 +10,7 @@ import math
 from statistics import median
 from typing import Tuple
 
+from depyf.answers.worth import FASTER, SLOWER
 from depyf.base.quick_dataclass import dataclass
 
 LEVEL = 0.05
@@ -45,7 +46,7 @@ class Times:
         fewest = math.ceil(min(longer, one * other - longer))
         if min(1.0, 2 * _orders(fewest, one, other) / math.comb(one + other, one)) > LEVEL:
             return "within the noise"
-        return "slower" if longer > one * other / 2 else "faster"
+        return SLOWER if longer > one * other / 2 else FASTER
 
     def spread(self) -> Tuple[str, str]:
         """Return the median of each side with the least and the most of its runs, in seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Dict, Iterator, List, Optional, Tuple
 
+from depyf.answers.watch import counted
 from depyf.base.messages import listed
 from depyf.report.model.counts import RAISED, SKIPPED, Counts, counts_of, lost, raised
 from depyf.report.model.phases import slowest_part
@@ -115,9 +116,8 @@ def cost_of(finding: Finding) -> str:
     return f", {in_seconds(finding.seconds)}" if finding.seconds else ""
 
 
-def many(number: int, one: str, several: str = "") -> str:
-    """Return ``1 graph``, ``2 graphs``."""
-    return f"{number} {one if number == 1 else several or f'{one}s'}"
+many = counted
+"""``1 graph``, ``2 graphs``."""
 
 
 def settings_in_words(run: Run) -> Iterator[Tuple[str, Tuple[str, ...]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from urllib.parse import quote
 
 from depyf.base.visible import visible
 from depyf.report.model.headline import cost_of
@@ -25,7 +26,7 @@ def github_annotations(runs: Sequence[Run], root: str) -> Iterator[str]:
     """Yield a workflow command for each finding; ``root`` is the directory of the checkout, to which paths are
     relative. A finding outside of it has no line that GitHub could show: its text names the line."""
     for run, finding in _findings(runs):
-        level = {"note": "notice"}.get(_level(finding), _level(finding))
+        level = _level(finding).replace("note", "notice")
         path, line = _location(run, finding, root)
         inside = path is not None and not os.path.isabs(path)
         where = f"file={_escaped(path or '', ':,')},line={line}," if inside else ""
@@ -46,7 +47,8 @@ def sarif(runs: Sequence[Run], root: str, version: str) -> Dict[str, object]:
         }
         if path is not None:
             inside = not os.path.isabs(path)
-            file = {"uri": Path(path).as_posix(), "uriBaseId": "ROOT"} if inside else {"uri": Path(path).as_uri()}
+            relative = quote(Path(path).as_posix(), safe="/,")
+            file = {"uri": relative, "uriBaseId": "ROOT"} if inside else {"uri": Path(path).as_uri()}
             result["locations"] = [{"physicalLocation": {"artifactLocation": file, "region": {"startLine": line}}}]
         results.append(result)
     rules = [{"id": rule} for rule in dict.fromkeys(str(each["ruleId"]) for each in results)]

@@ -18,6 +18,7 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import called, described_break
+from depyf.diagnosis.guard_explanations import AND, MORE
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
 from depyf.diagnosis.guard_requirements import required
 from depyf.diagnosis.guard_sources import as_written
@@ -124,6 +125,7 @@ def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     parts = {"stacks": list(stacks), "statements": _statements(run)}
     parts["headline"] = headline(run)
     parts["order_of_findings"] = ORDER_OF_FINDINGS
+    parts["more_changed"] = f"{AND}{MORE}"
     parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}
     parts["time_parts"] = [(words, seconds) for seconds, words, _ in parts_in_words(run)]
     parts["break_titles"] = [described_break(each.reason.split("\n")[0], each.explanation) for each in run.breaks]

@@ -32,6 +32,7 @@ class RunModel {
     this.totals = run.totals || {};
     this.headline = packed.headline || "";
     this.orderOfFindings = packed.order_of_findings || "";
+    this.moreChanged = packed.more_changed; // what follows in an advice differs from call to call
     this.counts = packed.counts || {};
     this.phaseWords = packed.phase_words || {};
     this.timeParts = packed.time_parts || [];

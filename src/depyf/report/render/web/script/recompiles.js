@@ -112,14 +112,12 @@ function recompileGroup(run, { index, list, spent }, chosen) {
   );
 }
 
-const MORE_CHANGED = "; more has changed since that entry was compiled: "; // differs from call to call
-
-const remedyOf = (each) => each.advice.split(MORE_CHANGED)[0].replace(/\.$/, "");
+const remedyOf = (each) => each.advice.split(RUNS[0].moreChanged)[0].replace(/\.$/, "");
 
 // The advice of one cause: what else had changed stands with each recompilation where it differs.
 function adviceOf(met) {
   if (met.every((each) => each.advice === met[0].advice)) return met[0].advice;
-  return `${remedyOf(met[0])}. In ${digits(met.filter((each) => each.advice.includes(MORE_CHANGED)).length)} of the ${digits(met.length)}, more had changed: see each of them below.`;
+  return `${remedyOf(met[0])}. In ${digits(met.filter((each) => each.advice.includes(RUNS[0].moreChanged)).length)} of the ${digits(met.length)}, more had changed: see each of them below.`;
 }
 
 // Recompilations by their cause, most first: one cause has one advice.
