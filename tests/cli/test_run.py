@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import List, Sequence
 
 import pytest
+from answer_schema import answer_of
 
 from depyf.cli import main, running
 
@@ -601,7 +602,10 @@ def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
     assert done.stdout == "done\n"
     assert "depyf profiled the block: 5 calls" in done.stderr
     assert "return (x @ w).sin().sum()" in done.stderr
-    found = json.loads((tmp_path / "p.json").read_text())
+    ran = answer_of((tmp_path / "p.json").read_text(), "run")
+    assert ran["run"]["counts"]["graphs"] == 1
+    assert ran["trace"] is None
+    found = ran["profile"]
     assert found["steps"] == 5
     assert found["attributed"] > 0.9
     assert len(found["times"]) >= 6, "steps are timed after the profiled ones"

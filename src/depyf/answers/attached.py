@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.watch import counted, shortened
+from depyf.base.plain_data import Answer
 
 Line = Tuple[str, int, str]
 """File, line and function of a call."""
@@ -96,7 +97,7 @@ class FailedLately:
 
 
 @dataclass(frozen=True)
-class Attached:
+class Attached(Answer):
     """What a process has. ``stack`` are the lines of its main thread, the outermost first, and ``compiling`` the
     compilations that run. ``compilations`` and ``seconds`` are of those that PyTorch remembers, ``failed`` the guards
     that made it compile again, the latest first. ``session`` says what records there."""
@@ -151,3 +152,10 @@ class Attached:
             return f"process {self.pid}: PyTorch remembers no guard that failed"
         lines: List[str] = [f"process {self.pid}: the guards that failed last, the latest first"]
         return "\n".join([*lines, *(f"  {each}" for each in self.failed)])
+
+
+@dataclass(frozen=True)
+class AttachedProcesses(Answer, kind="attach"):
+    """The answer of ``depyf attach``: each process that has said what it has."""
+
+    processes: Tuple[Attached, ...]

@@ -9,6 +9,7 @@ from typing import Iterator, List, Optional, Tuple
 from depyf.answers.bisected import Bisected
 from depyf.answers.consoles import in_console
 from depyf.answers.watch import counted
+from depyf.base.plain_data import Answer
 
 EAGER, DYNAMO, AOT, DECOMPOSITIONS, BACKEND = "eager", "Dynamo", "AOTAutograd", "decompositions", "the backend"
 """What runs in plain Python, and the stages of a compilation in their order; the last one is called by its name."""
@@ -150,7 +151,7 @@ class Culprit:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Answer, kind="compare"):
     """Eager mode against a compiled run; prints as text, and as a table in Jupyter.
 
     ``stages`` has the run of the backend first, then, if that differs, those of the stages before it, in their order.
@@ -169,6 +170,8 @@ class Compared:
     notes: Tuple[str, ...] = ()
     bisected: Optional[Bisected] = None
     entry: Optional[EntryRun] = None
+
+    _properties = ("same",)
 
     @property
     def same(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from depyf.answers.watch import BREAK, FALLBACK, RECOMPILE, WatchEvent, counted, shortened
+from depyf.base.plain_data import Answer, as_data
 from depyf.base.source_lines import source_line
 
 __tracebackhide__ = True  # pytest shows the lines of the test alone
@@ -46,13 +47,20 @@ class ExpectationError(AssertionError):
         self.expected = dict(expected or {})
         self.happened = list(happened)
 
+    def to_dict(self) -> Dict[str, object]:
+        """Return all of it as plain data, for JSON; docs/json.md has what the names are."""
+        named = {"counts": self.counts, "expected": self.expected, "happened": self.happened}
+        return {name: as_data(value) for name, value in named.items()}
+
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(Answer, kind="expect"):
     """What happened while something ran: a block of ``expect``, or a test under ``pytest --depyf``."""
 
     happened: Sequence[WatchEvent]
     graphs: int
+
+    _properties = ("counts",)
 
     def relevant(self, name: str) -> List[WatchEvent]:
         """Return what counts under this name; a graph break once for each compilation that came to it."""

@@ -11,6 +11,7 @@ from depyf.answers.bisected import Bisected
 from depyf.answers.consoles import in_console
 from depyf.answers.watch import counted
 from depyf.base.late_regex import regex
+from depyf.base.plain_data import Answer
 
 _PYTHON = "python"
 
@@ -19,7 +20,7 @@ _TRACING = regex(r"(?m)^torch\._dynamo\.exc\.(?:InternalTorchDynamoError|Unsuppo
 
 
 @dataclass(frozen=True)
-class Extracted:
+class Extracted(Answer, kind="extract"):
     """A script that was written; prints as text.
 
     ``graph`` is what was extracted, ``path`` the script, ``values`` the file of saved values beside it (None where they

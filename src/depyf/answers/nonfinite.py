@@ -9,6 +9,7 @@ from typing import Iterator, List, Optional, Tuple
 from depyf.answers.consoles import in_console
 from depyf.answers.coverage import Coverage
 from depyf.answers.watch import shortened
+from depyf.base.plain_data import Answer
 
 OPERATION, INPUT, COMPILED, EAGER, RESULT = "operation", "input", "compiled code", "eager code", "result"
 """What a value that is not finite comes from (``NonFinite.source``)."""
@@ -119,12 +120,20 @@ class NonFinite:
         return f"<p><b>{html.escape(self.title)}</b></p><table><tbody>{rows}</tbody></table>"
 
 
-def summary(found: Tuple[NonFinite, ...], looked: Coverage) -> str:
-    """Return all findings as text; if there are none, what was checked."""
-    if found:
-        return "\n".join(str(each) for each in found)
-    first = f"no value that is not finite was made: {looked.extent}" if looked else looked.extent
-    return "\n".join([first, *(f"  note: {gap}" for gap in looked.gaps)])
+@dataclass(frozen=True)
+class NonFinitesFound(Answer, kind="nonfinite"):
+    """All that ``find_nonfinite`` has found, in order, and what it has looked at; prints what was checked if it has
+    found nothing."""
+
+    found: Tuple[NonFinite, ...]
+    looked: Coverage
+
+    def __str__(self) -> str:
+        if self.found:
+            return "\n".join(str(each) for each in self.found)
+        looked = self.looked
+        first = f"no value that is not finite was made: {looked.extent}" if looked else looked.extent
+        return "\n".join([first, *(f"  note: {gap}" for gap in looked.gaps)])
 
 
 def _title(found: NonFinite) -> str:

@@ -27,6 +27,7 @@ from depyf.answers.recorded import (
     Recording,
     unit_of,
 )
+from depyf.base.plain_data import Answer
 
 JUMP = 10.0
 """So many times the largest earlier difference is no rounding."""
@@ -99,6 +100,13 @@ class RecordingsCompared:
     largest: Mapping[str, Tuple[float, int]]
     drifts: bool
     notes: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PairsCompared(Answer, kind="recordings"):
+    """The answer of ``depyf diff`` of recordings: one comparison for each rank that both runs have."""
+
+    pairs: Tuple[RecordingsCompared, ...]
 
 
 class _Comparison:

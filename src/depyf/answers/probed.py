@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 from depyf.answers.consoles import in_console
 from depyf.answers.nonfinite import Line, TensorFacts
 from depyf.answers.watch import counted
+from depyf.base.plain_data import NOT_DATA, Answer
 
 COMPILED, REPLAYED = "compiled", "replayed"
 _MOST_LINES = 40
@@ -35,10 +36,10 @@ class Probed:
     compile_id: Optional[str]
     call: int
     source: str
-    value: Any = field(repr=False, default=None)
+    value: Any = field(repr=False, default=None, metadata=NOT_DATA)
     facts: Optional[TensorFacts] = None
     note: str = ""
-    gradient: List[Any] = field(default_factory=list, repr=False, compare=False)
+    gradient: List[Any] = field(default_factory=list, repr=False, compare=False, metadata=NOT_DATA)
 
     @property
     def grad(self) -> Any:
@@ -53,7 +54,7 @@ class Probed:
 
 
 @dataclass(frozen=True)
-class ProbedValues:
+class ProbedValues(Answer, kind="probe"):
     """All that was recorded, by what was asked for. ``problems`` say why something is not there."""
 
     values: Mapping[str, Tuple[Probed, ...]]

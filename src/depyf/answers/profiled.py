@@ -7,14 +7,14 @@ which has medians of calls that ran without a profiler.
 from __future__ import annotations
 
 import html
-import json
-from dataclasses import asdict, dataclass, field
-from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, field
+from typing import Dict, Final, Iterator, List, Literal, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.answers.trace import duration
 from depyf.answers.watch import counted, shortened
 from depyf.answers.worth import Beside, sentences
+from depyf.base.plain_data import Answer
 
 KernelKind = Literal["kernel", "library call", "operation"]
 KERNEL: Final = "kernel"
@@ -117,7 +117,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Profiled:
+class Profiled(Answer, kind="profile"):
     """The result of ``profile``; prints as tables. Lines, modules and kernels are sorted by time.
 
     ``steps`` is the number of profiled calls, ``seconds`` the time of their kernels and operations for one call (of
@@ -153,15 +153,6 @@ class Profiled:
     def slower(self) -> List[LineTime]:
         """Return the lines that take longer than in eager mode, the largest loss first."""
         return slower(self.lines)
-
-    def to_dict(self) -> Mapping[str, object]:
-        """Return all of it as plain data, for JSON."""
-        return asdict(self)
-
-    def write(self, path: str) -> None:
-        """Write all of it as JSON."""
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_dict(), file, indent=1)
 
     def __str__(self) -> str:
         return "\n".join(_text(self))

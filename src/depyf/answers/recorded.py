@@ -10,10 +10,11 @@ import binascii
 import json
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.plain_data import NOT_DATA
 from depyf.torch_trace import file_names
 
 START, INPUT, OUTPUT, LOSS = "start", "input", "output", "loss"
@@ -113,7 +114,7 @@ class Recording:
 
     path: str
     header: Mapping[str, object]
-    events: Tuple[Event, ...]
+    events: Tuple[Event, ...] = field(metadata=NOT_DATA)
     damaged: int = 0
 
     @property

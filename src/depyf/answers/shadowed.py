@@ -7,6 +7,7 @@ from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequ
 
 from depyf.answers.consoles import in_console
 from depyf.answers.watch import counted, shortened
+from depyf.base.plain_data import Answer
 
 ShadowKind = Literal["stale", "dropped guard", "wrong"]
 STALE: Final = "stale"
@@ -71,6 +72,17 @@ class ShadowCounts:
     sampled: int
     checked: int
     reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Shadowed(Answer, kind="shadow"):
+    """All that ``shadow`` has found, in order, and how far it has looked."""
+
+    findings: Tuple[ShadowFinding, ...]
+    counts: ShadowCounts
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.findings), *summary(self.findings, self.counts)])
 
 
 _MOST_REASONS = 5

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Final, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from depyf.answers.watch import counted, shortened
+from depyf.base.plain_data import Answer
 
 ThingKind = Literal["code", "graph", "backward", "compilation", "plain Python"]
 CODE: Final = "code"
@@ -108,7 +109,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class TraceResult:
+class TraceResult(Answer, kind="trace"):
     """All that a trace recorded; prints as an indented list, and shows as a table in Jupyter.
 
     ``seconds`` is how long it recorded, ``notes`` say what could not be recorded and why.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Final, Iterator, List, Literal, Optional, Sequence, Tuple, get_args
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.plain_data import Answer
 
 WatchEventKind = Literal["recompile", "graph break", "fallback"]
 RECOMPILE: Final = "recompile"
@@ -48,6 +49,18 @@ def shortened(path: str) -> str:
     except synchronous(OSError, ValueError):  # the directory was deleted, or is on another drive
         return path
     return path if relative.startswith("..") else relative
+
+
+@dataclass(frozen=True)
+class Watched(Answer, kind="watch"):
+    """All that ``watch`` has reported, in order. ``compiled`` is whether Dynamo has tried to compile anything."""
+
+    happened: Tuple[WatchEvent, ...]
+    compiled: bool
+    graphs: int
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
 
 
 def summary(happened: Sequence[WatchEvent], *, compiled: bool) -> Iterator[str]:

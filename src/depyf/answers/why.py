@@ -11,6 +11,7 @@ from typing import Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 from depyf.answers.consoles import in_console
 from depyf.answers.graph_ids import id_in_dump
 from depyf.answers.watch import counted
+from depyf.base.plain_data import Answer
 from depyf.diagnosis.guard_explanations import GuardExplanation
 
 _SHOWN = 2
@@ -79,7 +80,7 @@ def nearest_first(entries: Iterable[WhyEntry]) -> List[WhyEntry]:
 
 
 @dataclass(frozen=True)
-class Why:
+class Why(Answer, kind="why"):
     """What a call would do; prints as text, and as a table in Jupyter.
 
     ``entries`` are the cache entries in the order in which they are tried. ``hit`` is the one that would run, None

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Final, List, Literal, Optional, Sequence, Tuple
 
 from depyf.answers.trace import duration
+from depyf.base.plain_data import Answer
 
 Decision = Literal["faster", "slower", "no difference"]
 FASTER: Final = "faster"
@@ -56,6 +57,18 @@ class Beside:
     overhead: float
     break_even: Optional[int]
     saved: float
+
+
+@dataclass(frozen=True)
+class Worth(Answer, kind="worth"):
+    """Whether compiling pays; prints as three sentences. ``loss`` names the line that has lost most, and is empty where
+    no line is slower."""
+
+    beside: Beside
+    loss: str
+
+    def __str__(self) -> str:
+        return "\n".join(sentences(self.beside, self.loss))
 
 
 def beside(compiled: Sequence[float], eager: Sequence[float], *, compile_seconds: float, overhead: float) -> Beside:

@@ -10,9 +10,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, Iterator, List, Mapping, Sequence, Union
 
+from depyf.answers.attached import AttachedProcesses
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
 from depyf.running.attach import ask, descendants
+from depyf.running.documents import envelope
 from depyf.running.other_process import AttachError
 
 _SECONDS = 5.0
@@ -78,7 +80,9 @@ def _attach(options: argparse.Namespace) -> int:
             if not options.json:
                 print("".join(visible(f"  {path}\n") for path in written), end="")
     if options.json:
-        print(json.dumps([each.get("state", each) for each in answers], indent=1))
+        states = {"processes": [each["state"] for each in answers if "state" in each]}
+        text = "\n".join(str(each.get("text", "")) for each in answers)
+        print(json.dumps(envelope(AttachedProcesses, states, text), indent=1))
     else:
         print("".join(f"{line}\n" for line in _waited_for(answers, len(found))), end="")
     return 0 if len(answers) == len(found) else 2

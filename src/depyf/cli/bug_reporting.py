@@ -15,8 +15,10 @@ from depyf import __version__
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
+from depyf.cli.parsing import JSON_HELP
 from depyf.report.read.ranks import load_ranks
 from depyf.report.render.bug_report import MachineNames, NotScrubbedError, bug_report, write_archive
+from depyf.running.documents import as_json
 from depyf.torch_trace.stages import Stage
 
 
@@ -115,6 +117,7 @@ def add_extract_command(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "where there is one only",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the script (GRAPH.py)")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     running = parser.add_mutually_exclusive_group()
     running.add_argument(
         "--bisect",
@@ -135,5 +138,5 @@ def _extract(options: argparse.Namespace) -> int:
     except (LookupError, ImportError) as error:
         error_line(visible(f"depyf: {error}"))
         return 2
-    print(visible(str(answer)))
+    print(as_json(answer) if options.json else visible(str(answer)))
     return 1 if answer.runs is False else 0

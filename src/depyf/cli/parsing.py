@@ -12,6 +12,9 @@ from typing import Iterable, List, NoReturn, Optional, Sequence
 import depyf
 from depyf.base.visible import visible
 
+JSON_HELP = "print the answer as JSON (depyf docs json)"
+"""Of the option ``--json``, which each command with an answer has."""
+
 
 class Parser(argparse.ArgumentParser):
     """``argparse.ArgumentParser``, which from Python 3.14 on suggests words, and never for options."""

@@ -11,24 +11,27 @@ import sys
 import time
 import webbrowser
 from pathlib import Path
-from typing import Collection, Dict, Iterable, Sequence, TextIO, Tuple
+from typing import Collection, Dict, Iterable, Iterator, Sequence, TextIO, Tuple
 
 from depyf import __version__
 from depyf.answers.recorded import recordings_in
 from depyf.base.messages import error_line, takes_escapes, write
 from depyf.base.visible import visible
+from depyf.cli.parsing import JSON_HELP
 from depyf.cli.shadowing import diff_recordings
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.manifest import ManifestError
 from depyf.report.model.run import Run
-from depyf.report.read.ranks import load_ranks
+from depyf.report.read.ranks import Ranks, load_ranks
 from depyf.report.read.reading import Loaded, NothingToRead, load
 from depyf.report.render.annotations import github_annotations, sarif
-from depyf.report.render.memory_words import whole_lines, with_memory
+from depyf.report.render.memory_words import memory_of, whole_lines, with_memory
+from depyf.report.render.reported import Reported, reported
 from depyf.report.render.summary import summary_lines
 from depyf.report.render.terminal_links import addresses_of_lines, hyperlink, with_links
 from depyf.report.render.writing import write_comparison, write_report, write_summaries
+from depyf.running.documents import as_json
 from depyf.torch_trace import file_names
 from depyf.torch_trace.log_file import find_logs
 
@@ -69,11 +72,12 @@ def _add_output(report: argparse.ArgumentParser) -> None:
     )
     report.add_argument(
         "--format",
-        choices=("text", "github", "sarif"),
+        choices=("text", "github", "sarif", "json"),
         default="text",
         help="what is printed: a summary (text), or each finding for its source line, as annotations of GitHub Actions "
-        "or as a SARIF log; paths are relative to the current directory",
+        "or as a SARIF log, with paths relative to the current directory; or all of it as JSON",
     )
+    report.add_argument("--json", dest="format", action="store_const", const="json", help=JSON_HELP)
     report.add_argument(
         "--watch",
         nargs="?",
@@ -130,6 +134,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         choices=("differs", "worse"),
         help="what makes the exit status 1: that anything differs (as without it), or that something got worse",
     )
+    diff.add_argument("--json", action="store_true", help=JSON_HELP)
     diff.add_argument("--lines", type=int, default=30, metavar="N", help="lines of each difference of code (30)")
 
 
@@ -217,32 +222,42 @@ def _write_one(options: argparse.Namespace) -> int:
         followed = [path for path in options.paths if file_names.process_folders(path)]
         output = options.output or (followed[0] if followed else None)
         page = write_report(ranks, output, options.perfetto, options.flow)
-    runs = ranks.runs
-    if options.format != "text":
-        _print_annotations([loaded.run for loaded in runs], options.format)
-        return 0
-    for number, loaded in enumerate(runs):
-        several = len(runs) > 1
-        if several:
-            print(visible(f"{loaded.name}:"))
-        lines = addresses_of_lines(loaded.run, page, number if several else None) if is_coloured() else {}
-        for line in summary_lines(loaded.run):
-            print(with_links(visible(f"  {line}" if several else line), lines))
-    head = ranks.in_numbers()
-    if head is not None:
-        print(visible(f"{head['title']}; shown are {', '.join(loaded.name for loaded in runs)}"))
-    for each in ranks.differences():
-        print(visible(f"! {each['title']}"))
-    for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
-        print(visible(f"note: {note}"))
-    print(f"{'the page':<24}{linked(page)}")
-    if options.perfetto:
-        print(f"{'the trace':<24}{visible(options.perfetto)}")
-    if options.flow:
-        print(f"{'the flow of calls':<24}{visible(options.flow)}")
+    if options.format == "text":
+        print("\n".join(_summary(ranks, page, options, links=is_coloured())))
+    elif options.format == "json":
+        of_each = tuple(reported(loaded.run, loaded.name, loaded.directory) for loaded in ranks.runs)
+        differences = tuple(str(each["title"]) for each in ranks.differences())
+        text = "\n".join(_summary(ranks, page, options, links=False))
+        print(as_json(Reported(os.path.abspath(page), of_each, differences), text))
+    else:
+        _print_annotations([loaded.run for loaded in ranks.runs], options.format)
     if options.open:
         webbrowser.open(Path(page).resolve().as_uri())
     return 0
+
+
+def _summary(ranks: Ranks, page: str, options: argparse.Namespace, *, links: bool) -> Iterator[str]:
+    """Yield what is printed of a report; with ``links`` lines of findings lead to their place on the page."""
+    runs = ranks.runs
+    several = len(runs) > 1
+    for number, loaded in enumerate(runs):
+        if several:
+            yield visible(f"{loaded.name}:")
+        lines = addresses_of_lines(loaded.run, page, number if several else None) if links else {}
+        for line in summary_lines(loaded.run):
+            yield with_links(visible(f"  {line}" if several else line), lines)
+    head = ranks.in_numbers()
+    if head is not None:
+        yield visible(f"{head['title']}; shown are {', '.join(loaded.name for loaded in runs)}")
+    for each in ranks.differences():
+        yield visible(f"! {each['title']}")
+    for note in dict.fromkeys(note for loaded in runs for note in loaded.run.notes):
+        yield visible(f"note: {note}")
+    yield f"{'the page':<24}{linked(page) if links else visible(page)}"
+    if options.perfetto:
+        yield f"{'the trace':<24}{visible(options.perfetto)}"
+    if options.flow:
+        yield f"{'the flow of calls':<24}{visible(options.flow)}"
 
 
 def _print_annotations(runs: Sequence[Run], how: str) -> None:
@@ -259,7 +274,7 @@ def _diff(options: argparse.Namespace) -> int:
             raise NothingToRead(
                 "--html, --before and --after are for dumps and logs: recorded runs are compared in text"
             )
-        return diff_recordings(options.before, options.after)
+        return diff_recordings(options.before, options.after, as_data=options.json)
     more_paths = [*options.more_before, *options.more_after]
     paths = [options.before, options.after, *more_paths]
     real = [os.path.realpath(path) for path in paths]
@@ -273,8 +288,12 @@ def _diff(options: argparse.Namespace) -> int:
     comparison = compare(before.named(names[0]).side, after.named(names[1]).side, (more[0], more[1]))
     if options.html:  # first: an error is reported instead of the comparison, and not after pages of it
         write_comparison(before.named(names[0]), after.named(names[1]), comparison, options.html)
-    _print(comparison_lines(comparison, options.lines))
-    if options.html:
+    lines = comparison_lines(comparison, options.lines)
+    if options.json:
+        print(as_json(comparison, "\n".join(lines)))
+    else:
+        _print(lines)
+    if options.html and not options.json:
         print(f"\n{'the page':<24}{linked(os.path.abspath(options.html))}")
     if options.exit_code == "differs":
         return 0 if comparison.same else 1
@@ -355,6 +374,7 @@ def add_memory_command(commands: argparse._SubParsersAction[argparse.ArgumentPar
     parser.set_defaults(run=_memory)
     parser.add_argument("path", metavar="PATH", help="a dump directory, or a log (of several ranks the first is read)")
     parser.add_argument("graph", metavar="GRAPH", nargs="?", help="a compile id (0/1), or a part of a file name")
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
 
 
 def _memory(options: argparse.Namespace) -> int:
@@ -366,11 +386,8 @@ def _memory(options: argparse.Namespace) -> int:
         which = "there is no graph of AOTAutograd" if not known else f"none of {len(known)} graphs is {wanted}"
         error_line(visible(f"depyf: {options.path}: {which}"))
         return 2
-    for number, artifact in enumerate(shown):
-        if number:
-            print()
-        for line in whole_lines(run, artifact):
-            print(visible(line))
+    text = "\n\n".join("\n".join(whole_lines(run, artifact)) for artifact in shown)
+    print(as_json(memory_of(run, shown), text) if options.json else visible(text))
     return 0
 
 

@@ -10,6 +10,8 @@ from typing import Callable, List, NoReturn, Sequence, Tuple
 
 from depyf.base.messages import error_line
 from depyf.cli.defaults import DefaultsError, apply_defaults
+from depyf.cli.parsing import JSON_HELP
+from depyf.running.documents import as_json
 from depyf.running.program import UserProgram
 from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
 from depyf.running.start_hook import HookError, install_hook, uninstall_hook
@@ -106,7 +108,9 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure what each line and module costs in five steps after compiling; a step ends with its backward()",
     )
-    parser.add_argument("--json", metavar="FILE", help="write what --profile has measured, as JSON")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the summary with all findings, and what other options measured, as JSON"
+    )
 
 
 def split(arguments: Sequence[str]) -> Tuple[List[str], List[str]]:
@@ -176,7 +180,7 @@ def add_worth_command(commands: argparse._SubParsersAction[argparse.ArgumentPars
     """Add ``worth`` to the subparsers of the command line."""
     parser = commands.add_parser(
         "worth",
-        usage="depyf worth SCRIPT [ARGS...]\n       depyf worth -m MODULE [ARGS...]",
+        usage="depyf worth [--json] SCRIPT [ARGS...]\n       depyf worth [--json] -m MODULE [ARGS...]",
         help="say in three sentences whether compiling a training program pays",
         description="Runs SCRIPT or MODULE twice, as it is and then with TORCHDYNAMO_DISABLE=1, and compares the steps "
         "of both: a step ends with its backward(). Prints whether compiled steps are faster beyond the noise, after "
@@ -184,6 +188,7 @@ def add_worth_command(commands: argparse._SubParsersAction[argparse.ArgumentPars
         "prints and writes comes twice. Exit status 0, or 2 where too few steps were timed.",
     )
     parser.set_defaults(run_program=_worth)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
 
 
@@ -192,7 +197,8 @@ def _worth(options: argparse.Namespace, words: Sequence[str]) -> int:
         error_line("depyf worth: name a script, or a module with -m")
         return 2
     try:
-        print("\n".join(worth(UserProgram(words[0], words[1:], options.module))))
+        found = worth(UserProgram(words[0], words[1:], options.module))
+        print(as_json(found) if options.json else found)
     except NothingMeasuredError as error:
         error_line(f"depyf: {error}")
         return 2

@@ -7,11 +7,12 @@ import os
 import shlex
 from typing import List, Sequence, Tuple
 
-from depyf.answers.parted import compare_recordings, lines_of
+from depyf.answers.parted import PairsCompared, RecordingsCompared, compare_recordings, lines_of
 from depyf.answers.recorded import Recording, RecordingError, read_recording, recordings_in
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
 from depyf.cli.running import die_of
+from depyf.running.documents import as_json
 from depyf.running.program import UserProgram
 from depyf.running.runner import CannotRunError
 from depyf.running.shadowing import run_compared_at, run_recorded
@@ -76,20 +77,27 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
     return outcome.status
 
 
-def diff_recordings(before: str, after: str) -> int:
-    """Print where recorded runs part; return the exit status: 1 if they do, 2 if they can't be compared."""
+def diff_recordings(before: str, after: str, *, as_data: bool) -> int:
+    """Print where recorded runs part, as text or as JSON. Return the exit status: 1 if they do, 2 if they can't be
+    compared."""
     status = 0
+    compared: List[RecordingsCompared] = []
+    texts: List[str] = []
     try:
         pairs = _pairs(before, after)
-        for number, (one, other) in enumerate(pairs):
-            if len(pairs) > 1:
-                print(visible(f"{'' if not number else chr(10)}{os.path.basename(one)}:"))
+        for one, other in pairs:
             found = compare_recordings(read_recording(one), read_recording(other))
             step = found.parting.step if found.parting else 0
             command = _command(found.before, found.after, step, by_steps=found.by_steps)
-            for line in lines_of(found, command):
-                print(visible(line))
+            head = [f"{os.path.basename(one)}:"] if len(pairs) > 1 else []
+            text = "\n".join([*head, *lines_of(found, command)])
+            if not as_data:
+                print(visible(f"\n{text}" if texts else text))
+            compared.append(found)
+            texts.append(text)
             status = max(status, 2 if not found.compared else found.parting is not None)
+        if as_data:
+            print(as_json(PairsCompared(tuple(compared)), "\n\n".join(texts)))
     except RecordingError as error:
         error_line(visible(f"depyf: {error}"))
         return 2

@@ -6,9 +6,11 @@ There is one row for each kind of guard. The advice follows from the cause and t
 from __future__ import annotations
 
 import builtins
+from dataclasses import field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.messages import listed
+from depyf.base.plain_data import NOT_DATA
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind, items
 from depyf.diagnosis.guard_advice import (
@@ -44,7 +46,7 @@ class GuardExplanation:
     now: Optional[str] = None
     advice: str = ""
     cause: GuardCause = GuardCause.UNKNOWN
-    guard: Guard = NO_GUARD
+    guard: Guard = field(default=NO_GUARD, metadata=NOT_DATA)
     kind: str = ""
     """The cause, more closely where the advice needs it."""
     others: Tuple[GuardExplanation, ...] = ()

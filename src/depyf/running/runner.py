@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from depyf.dynamo.questions.profile.block import Profile
     from depyf.dynamo.questions.shadow.question import Shadow
     from depyf.dynamo.questions.trace.question import Trace
+    from depyf.report.model.run import Run
 
 _STEPS = 5
 """How many steps of a program are profiled."""
@@ -48,7 +49,7 @@ class SessionOptions:
     shadow: Optional[int] = None
     profile: bool = False
     json: Optional[str] = None
-    """Where what ``profile`` measured is written."""
+    """Where the summary is written as JSON."""
 
 
 def run_dumped(
@@ -190,6 +191,8 @@ class _Recording:
         self.root: Optional[str] = None
         """The directory with the folders of all processes, where children are followed."""
         self._shadow: Optional[Shadow] = None
+        self._run: Optional[Run] = None
+        """The model of the run, once ``summary`` has been called."""
         self.page: Optional[str] = None
         """The page of this run, once ``summary`` has been called."""
 
@@ -259,11 +262,6 @@ class _Recording:
             self._trace.__exit__(None, None, None)
         if self._profile is not None:
             self._profile.__exit__(None, None, None)
-            if self._session.json is not None:
-                try:
-                    self._profile.answer.write(self._session.json)
-                except synchronous(OSError) as error:
-                    _say([f"{self._session.json} could not be written: {error.strerror}"])
         if self._open is not None:
             self._open.__exit__(None, None, None)
         if self._finding is not None:  # after the dump, which reads the cache entries
@@ -279,11 +277,36 @@ class _Recording:
                 self.page = page_of_all(self.root)
             if not quiet:
                 _say(lines)
+            if self._session.json is not None:
+                self._write_answer(self._session.json, lines)
         if view is not None and self.page is not None:
             address = f"{Path(self.page).as_uri()}{view}"
             if view and not quiet:  # browsers may drop what is after the #, or there is none
                 _say([f"the page at {view[1:]}: {address}"])
             webbrowser.open(address)
+
+    def _write_answer(self, path: str, lines: List[str]) -> None:
+        """Write what ``lines`` say as JSON (docs/json.md)."""
+        from depyf.report.render.reported import RanProgram, reported
+        from depyf.running.documents import as_json
+
+        run = self._run
+        name = "" if run is None or run.rank is None else f"rank {run.rank}"
+        answer = RanProgram(
+            self._directory,
+            self.page,
+            self.ended_with,
+            None if run is None or not run.compilations else reported(run, name, self._directory),
+            profile=None if self._profile is None else self._profile.answer,
+            trace=None if self._trace is None else self._trace.answer,
+            nonfinite=None if self._finding is None else self._finding.answer,
+            shadow=None if self._shadow is None else self._shadow.answer,
+        )
+        try:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(as_json(answer, "\n".join(lines)))
+        except synchronous(OSError) as error:
+            _say([f"{path} could not be written: {error.strerror}"])
 
     def summary(self) -> List[str]:
         """Return the lines of the summary. The program has ended, so a failure here must not change its exit status."""
@@ -317,7 +340,7 @@ class _Recording:
 
         if self._open is None or self._open.session is None:
             return []
-        ours = run_of(self._open.session)
+        ours = self._run = run_of(self._open.session)
         lines = [] if self._trace is None else str(self._trace).splitlines()
         lines += [] if self._profile is None else str(self._profile).splitlines()
         lines += summary_lines(ours)

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from typing import List, Mapping
+from typing import Mapping
 
 from depyf.answers.profiled import Profiled, eager_times, loss_of
-from depyf.answers.worth import FEWEST_PAIRS, beside, sentences
+from depyf.answers.worth import FEWEST_PAIRS, Worth, beside
 from depyf.base.asynchronous import synchronous
 from depyf.report.model.manifest import from_data
 from depyf.running.program import UserProgram
@@ -29,8 +29,8 @@ class NothingMeasuredError(Exception):
     """Raised when the program can't be measured; names the reason."""
 
 
-def worth(program: UserProgram) -> List[str]:
-    """Return three sentences about the steps of a program. Raises ``NothingMeasuredError``."""
+def worth(program: UserProgram) -> Worth:
+    """Return whether compiling the steps of a program pays. Raises ``NothingMeasuredError``."""
     with tempfile.TemporaryDirectory(prefix="depyf_worth_") as directory:
         compiled = _measured(program, directory, "compiled", {})
         eager = _measured(program, directory, "eager", _EAGER)
@@ -49,7 +49,7 @@ def worth(program: UserProgram) -> List[str]:
     )
     took = eager_times(eager.lines, eager.modules)
     lines = [replace(each, eager=took.get((each.line.file, each.line.line))) for each in compiled.lines]
-    return sentences(found, loss_of(lines))
+    return Worth(found, loss_of(lines))
 
 
 def _measured(program: UserProgram, directory: str, name: str, environment: Mapping[str, str]) -> Profiled:
@@ -60,6 +60,6 @@ def _measured(program: UserProgram, directory: str, name: str, environment: Mapp
     status = subprocess.run([*command, *program.arguments], env={**os.environ, **environment}, check=False).returncode
     try:
         with open(path, encoding="utf-8") as file:
-            return from_data(Profiled, json.load(file))
-    except synchronous(OSError, ValueError) as error:
+            return from_data(Profiled, json.load(file)["answer"]["profile"])
+    except synchronous(OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise NothingMeasuredError(f"the {name} run measured nothing (exit status {status})") from error

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypeVar
 
 from depyf.answers.expectation import NAMES, Counted, Number
 from depyf.answers.watch import WatchEvent, counted
+from depyf.base.plain_data import HasAnswer
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext
 from depyf.dynamo.questions.watch import Watch
@@ -20,7 +21,7 @@ __tracebackhide__ = True  # pytest shows the lines of the test alone
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Expect(HookedContext[Watch]):
+class Expect(HookedContext[Watch], HasAnswer):
     """The context manager and decorator that ``expect`` returns; it may be entered again, each time separately.
 
     ``counts`` and ``happened`` are those of the last block that was left.
@@ -33,6 +34,11 @@ class Expect(HookedContext[Watch]):
         super().__init__()
         self._expected = dict(expected)
         self._last = Counted((), 0)
+
+    @property
+    def answer(self) -> Counted:
+        """What happened in the last block that was left, as data."""
+        return self._last
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import sys
 from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
-from depyf.answers.watch import BREAK, FALLBACK, WatchEvent, summary
+from depyf.answers.watch import BREAK, FALLBACK, Watched, WatchEvent, summary
 from depyf.base.late_regex import regex
 from depyf.base.locks import Lock
+from depyf.base.plain_data import HasAnswer
 from depyf.diagnosis.break_advice import advice_for_break, advice_for_fallback, described_break
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.progress import CompilationProgress, remove_line
@@ -35,7 +36,7 @@ that reports such skips so."""
 Callback = Callable[[WatchEvent], object]
 
 
-class Watch(CallbackContext):
+class Watch(CallbackContext, HasAnswer):
     """The context manager that ``watch`` returns. ``happened`` lists what it has reported, in order. It can also be
     given to a training framework as a callback: it watches from ``on_train_begin`` (``on_fit_start``) to
     ``on_train_end`` (``on_fit_end``), and takes whatever arguments these pass."""
@@ -91,7 +92,12 @@ class Watch(CallbackContext):
         """Return what has happened, and the summary."""
         if not self._undo and not self._ended:
             return "depyf.watch() has not started: enter it (with depyf.watch() as watched: ...)"
-        return "\n".join([*map(str, self.happened), *summary(self.happened, compiled=self.compiled)])
+        return str(self.answer)
+
+    @property
+    def answer(self) -> Watched:
+        """All that has happened, as data."""
+        return Watched(tuple(self.happened), self.compiled, self.graphs)
 
     __repr__ = __str__
 

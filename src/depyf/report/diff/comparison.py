@@ -12,6 +12,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, 
 from depyf.answers.watch import counted
 from depyf.base.late_regex import regex
 from depyf.base.messages import listed
+from depyf.base.plain_data import Answer
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels, compared_lookups
 from depyf.report.diff.matching import NO_FUNCTION, ComparedRun, FunctionKey, aligned, name_of, without_line
@@ -64,7 +65,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class RunComparison:
+class RunComparison(Answer, kind="diff"):
     """``counts`` and ``times`` are by name: before, after; ``notes`` say which settings differ, and what could not be
     compared.
 
@@ -80,6 +81,8 @@ class RunComparison:
     notes: Tuple[str, ...] = ()
     functions: Mapping[str, Tuple[Optional[Counts], Optional[Counts]]] = field(default_factory=dict)
     caches: Tuple[str, ...] = ()
+
+    _properties = ("same",)
 
     @property
     def same(self) -> bool:

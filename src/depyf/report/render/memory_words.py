@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+from depyf.base.plain_data import Answer
 from depyf.report.model.memory import HeldTensor, in_words
 from depyf.report.model.places import innermost_place, place_text
 from depyf.report.model.run import Artifact, Place, Run
@@ -34,6 +36,78 @@ def with_memory(run: Run) -> List[Artifact]:
         order.setdefault(each.compile_id, len(order))
     known = [each for each in run.artifacts if each.memory is not None]
     return sorted(known, key=lambda each: (order[each.compile_id], each.piece, each.kind == "kernels", each.order))
+
+
+@dataclass(frozen=True)
+class TensorInMemory:
+    """A tensor: its variable, its size in bytes, and the user's line that makes it, None for an input, and where it is
+    not known."""
+
+    name: str
+    bytes: int
+    file: Optional[str]
+    line: Optional[int]
+    input: bool
+
+
+@dataclass(frozen=True)
+class GraphInMemory:
+    """The memory of a graph in bytes, as ``depyf.report.model.memory.Memory`` has it: ``side`` says whether it is a
+    forward or a backward graph, ``file`` and ``line`` are the user's line at which the peak is."""
+
+    compile_id: Optional[str]
+    side: str
+    artifact: str
+    peak: int
+    file: Optional[str]
+    line: Optional[int]
+    inputs: int
+    saved_bytes: int
+    uncounted: int
+    largest: Tuple[TensorInMemory, ...]
+    saved: Tuple[TensorInMemory, ...]
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class MemoryOfGraphs(Answer, kind="memory"):
+    """The answer of ``depyf memory``."""
+
+    graphs: Tuple[GraphInMemory, ...]
+
+
+def memory_of(run: Run, artifacts: Sequence[Artifact]) -> MemoryOfGraphs:
+    """Return the memory of these artifacts as data."""
+
+    def tensors(artifact: Artifact, held: Sequence[HeldTensor]) -> Tuple[TensorInMemory, ...]:
+        places = ((each, (None, None) if each.input else _file_and_line(run, artifact, each.line)) for each in held)
+        return tuple(TensorInMemory(each.name, each.bytes, *place, each.input) for each, place in places)
+
+    known = [(each, each.memory) for each in artifacts]
+    return MemoryOfGraphs(
+        tuple(
+            GraphInMemory(
+                artifact.compile_id,
+                side_of(artifact),
+                artifact.id,
+                memory.peak,
+                *_file_and_line(run, artifact, memory.line),
+                memory.inputs,
+                memory.saved_bytes,
+                memory.uncounted,
+                tensors(artifact, memory.largest),
+                tensors(artifact, memory.saved),
+                memory.sizes,
+            )
+            for artifact, memory in known
+            if memory is not None
+        )
+    )
+
+
+def _file_and_line(run: Run, artifact: Artifact, line: int) -> Tuple[Optional[str], Optional[int]]:
+    place = place_of_line(run, artifact, line)
+    return (None, None) if place is None else (run.sources[place[0]].path, place[1])
 
 
 def short_line(run: Run, artifact: Artifact) -> str:

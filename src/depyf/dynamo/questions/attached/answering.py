@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence
 
@@ -55,7 +54,7 @@ def answered(request: Mapping[str, object]) -> Dict[str, object]:
         if stop:
             return _stop()
         found = _state(main, compiling, request)
-        return {"text": str(found), "why": found.why(), "state": asdict(found)}
+        return {"text": str(found), "why": found.why(), "state": found.to_dict()}
 
 
 def _state(main: Optional[FrameType], compiling: Sequence[Compiling], request: Mapping[str, object]) -> Attached:

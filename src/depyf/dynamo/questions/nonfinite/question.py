@@ -13,9 +13,10 @@ import os
 from typing import Dict, List, Optional, Set, TextIO, Tuple
 
 from depyf.answers.coverage import Coverage
-from depyf.answers.nonfinite import NonFinite, summary
+from depyf.answers.nonfinite import NonFinite, NonFinitesFound
 from depyf.base.asynchronous import synchronous
 from depyf.base.locks import Lock
+from depyf.base.plain_data import HasAnswer
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.hooked_context import HookedContext, uninstall
 from depyf.dynamo.hooks.patching import Undo
@@ -37,7 +38,7 @@ _ANOTHER_THREAD = "of a graph came from another thread, whose operations outside
 _NO_GRADIENTS = "of a graph whose backward {!r} does not compile: gradients are not seen (eager=True sees them)"
 
 
-class FindNonFinite(HookedContext[object]):
+class FindNonFinite(HookedContext[object], HasAnswer):
     """The context manager that ``find_nonfinite`` returns. ``found`` lists what was found; it is false while empty."""
 
     _name = "find_nonfinite()"
@@ -113,8 +114,13 @@ class FindNonFinite(HookedContext[object]):
         """How many calls of how many graphs were checked, and which were not, and why."""
         return self._looking.so_far(0 if self._eager is None else self._eager.looked_at)
 
+    @property
+    def answer(self) -> NonFinitesFound:
+        """All that was found, and how far it has looked, as data."""
+        return NonFinitesFound(tuple(self.found), self.looked)
+
     def __str__(self) -> str:
-        return summary(tuple(self.found), self.looked)
+        return str(self.answer)
 
     __repr__ = __str__
 

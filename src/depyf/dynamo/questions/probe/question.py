@@ -13,6 +13,7 @@ from depyf.answers.probed import COMPILED, REPLAYED, Probed, ProbedValues
 from depyf.answers.watch import shortened
 from depyf.base.asynchronous import synchronous
 from depyf.base.locks import Lock
+from depyf.base.plain_data import HasAnswer
 from depyf.base.quick_dataclass import replace
 from depyf.base.source_lines import source_line
 from depyf.dynamo.dump.pausing import compiles_nothing
@@ -43,7 +44,7 @@ _IN_DEBUG = (
 )
 
 
-class Probe(HookedContext[object]):
+class Probe(HookedContext[object], HasAnswer):
     """The context manager that ``probe`` returns. ``values["hidden"]`` is the list of what was recorded for it."""
 
     _name = "probe()"

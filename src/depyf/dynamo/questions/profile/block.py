@@ -11,11 +11,12 @@ import functools
 import itertools
 import threading
 from time import perf_counter
-from typing import TYPE_CHECKING, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Set, Tuple
 
 from depyf.answers.profiled import KernelTime, LineTime, ModuleTime, Outside, Parts, Profiled
 from depyf.answers.watch import counted
 from depyf.answers.worth import Beside
+from depyf.base.plain_data import HasAnswer
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.manifest import run_of
@@ -51,7 +52,7 @@ _MOST_TIMES = 200
 """How many steps are timed after the profiled ones."""
 
 
-class Profile(HookedContext[object]):
+class Profile(HookedContext[object], HasAnswer):
     """The context manager that ``profile`` returns without a function; after the block, what it has measured."""
 
     _name = "profile()"
@@ -283,10 +284,6 @@ class Profile(HookedContext[object]):
     def eager(self) -> Optional[Beside]:
         """None: a block is not run in eager mode as well."""
         return self.answer.eager
-
-    def to_dict(self) -> Mapping[str, object]:
-        """Return all of it as plain data, for JSON."""
-        return self.answer.to_dict()
 
     def __str__(self) -> str:
         return "depyf.profile(): the block has not ended" if self._answer is None else str(self._answer)

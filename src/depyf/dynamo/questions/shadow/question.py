@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
 
-from depyf.answers.shadowed import ShadowCounts, ShadowFinding, summary
+from depyf.answers.shadowed import ShadowCounts, Shadowed, ShadowFinding, summary
 from depyf.answers.why import WhyEntry
 from depyf.base.locks import Lock
+from depyf.base.plain_data import HasAnswer
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.entries.call_target import CallTarget, target_entered
 from depyf.dynamo.entries.called_entries import entries_of
@@ -38,7 +39,7 @@ _MEMORY = 2 * 2**30
 _NO_ENTRY = "no compiled code fits: it is compiled now, or runs as plain Python"
 
 
-class Shadow(CallbackContext):
+class Shadow(CallbackContext, HasAnswer):
     """The context manager that ``shadow`` returns. ``findings`` lists what it has found, in order, ``not_checked`` why
     sampled calls were not checked, with their numbers. It can be given to a training framework as a callback, as
     ``watch`` can."""
@@ -89,9 +90,14 @@ class Shadow(CallbackContext):
         sampler = self._sampler
         return ShadowCounts(sampler.calls, sampler.sampled, self._checked, dict(self.not_checked))
 
+    @property
+    def answer(self) -> Shadowed:
+        """The findings, and how far it has looked."""
+        return Shadowed(tuple(self.findings), self.counts)
+
     def __str__(self) -> str:
         """Return the findings, and the summary."""
-        return "\n".join([*map(str, self.findings), *summary(self.findings, self.counts)])
+        return str(self.answer)
 
     __repr__ = __str__
 

@@ -23,6 +23,7 @@ from depyf.answers.trace import (
     text_of,
 )
 from depyf.base.locks import Lock
+from depyf.base.plain_data import HasAnswer
 from depyf.dynamo.capture.fallbacks import Fallbacks
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.capture.records import FrameSkipped
@@ -50,7 +51,7 @@ _NO_ENDS = (
 _NO_STARTS = "this PyTorch (before 2.13) does not report what runs: transformed code that has no graph is not seen"
 
 
-class Trace(HookedContext[object]):
+class Trace(HookedContext[object], HasAnswer):
     """The context manager that ``trace`` returns, and what it has recorded: prints as an indented list.
 
     It can be read while it records, and entered again after it was left, which starts a new record.
