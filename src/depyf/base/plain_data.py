@@ -27,7 +27,7 @@ class Answer:
         """Return the fields as plain data for JSON: tuples are lists, numbers that JSON lacks (NaN, Inf) are None, and
         tensors are left out.
         """
-        return _fields(self)
+        return as_fields(self)
 
 
 class HasAnswer:
@@ -49,7 +49,8 @@ def data_fields(kind: type) -> Tuple[str, ...]:
     return (*fields, *getattr(kind, "_properties", ()))
 
 
-def _fields(value: object) -> Dict[str, object]:
+def as_fields(value: object) -> Dict[str, object]:
+    """Return the fields of a dataclass as plain data."""
     return {name: as_data(getattr(value, name)) for name in data_fields(type(value))}
 
 
@@ -66,7 +67,7 @@ def as_data(value: object) -> object:
     if isinstance(value, Answer):
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return as_fields(value)
     if isinstance(value, (tuple, list)):
         return [as_data(each) for each in value]
     if isinstance(value, Mapping):

@@ -17,7 +17,17 @@ from typing import Optional, Sequence
 from depyf import __version__
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.cli import attaching, bug_reporting, completing, decompiling, documents, reporting, running, shadowing
+from depyf.cli import (
+    attaching,
+    bug_reporting,
+    completing,
+    decompiling,
+    documents,
+    reporting,
+    running,
+    serving,
+    shadowing,
+)
 from depyf.cli.parsing import Parser
 from depyf.report.model.manifest import ManifestError
 from depyf.report.read.reading import NothingToRead
@@ -118,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     reporting.add_memory_command(commands)
     decompiling.add_commands(commands)
     attaching.add_command(commands)
+    serving.add_command(commands)
     running.add_hook_commands(commands)
     bug_reporting.add_command(commands)
     documents.add_commands(commands)

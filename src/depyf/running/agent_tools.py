@@ -1,0 +1,377 @@
+"""What ``depyf mcp`` offers to an agent: questions to a dump, each one a function with plain data as its result.
+
+A function here becomes a tool: its name, its docstring and its annotations are what an agent sees. ``DumpTools`` reads
+files below one directory and runs nothing; ``ProgramTools`` runs programs, and is there only if the user asks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+
+from depyf.answers.watch import counted
+from depyf.base.asynchronous import synchronous
+from depyf.base.plain_data import as_data, as_fields
+from depyf.report.diff.comparison import compare
+from depyf.report.diff.comparison_output import comparison_lines
+from depyf.report.model.counts import status_in_words
+from depyf.report.model.places import innermost_place
+from depyf.report.model.run import Artifact, Place, Run
+from depyf.report.read.ranks import load_ranks
+from depyf.report.read.reading import Loaded, NothingToRead
+from depyf.report.render.memory_words import memory_of, with_memory
+from depyf.report.render.reported import reported
+
+Data = Dict[str, object]
+Tool = Callable[..., Data]
+
+_MOST_LINES = 400
+"""So many lines of a text are given at once."""
+_MOST = 40
+"""So many places in artifacts, or artifacts, are given at once."""
+_SECONDS = 1800.0
+
+
+class ToolError(Exception):
+    """Raised when a question can't be answered; the message says why, and what can be asked."""
+
+
+class DumpTools:
+    """Questions to dumps below ``root``, a directory. What was read is kept until the files change."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.realpath(root)
+        self._known: Dict[str, Tuple[object, List[Loaded]]] = {}
+
+    def overview(self, dump: str, rank: str = "") -> Data:
+        """Say what torch.compile did in a run: begin with this.
+
+        dump: a dump directory of depyf (made by `depyf run` or DEPYF_DUMP), or a TORCH_TRACE log. rank: which process,
+        by its name in `ranks`, if the dump has several; the first one without it. The answer has a headline, counts,
+        the findings that are worth acting on (each with its file, line and advice), and the compiled functions.
+        """
+        loaded, others = self._loaded(dump, rank)
+        run = loaded.run
+        functions = list(_functions(run))
+        sources = [each.path for each in run.sources if not each.library] or [each.path for each in run.sources]
+        found = as_fields(reported(run, loaded.name, loaded.directory))
+        return {**found, "ranks": others, "functions": functions, "sources": sources}
+
+    def why(self, dump: str, compile_id: str, rank: str = "") -> Data:
+        """Say why a compilation came about: what it compiled, which guards of which cache entries had failed, with the
+        value then and now, the graph breaks in it, and what avoids them. compile_id: such as 0/1, from `overview`.
+        """
+        run = self._loaded(dump, rank)[0].run
+        ours = [each for each in run.compilations if each.compile_id == compile_id]
+        if not ours:
+            known = ", ".join(each.compile_id for each in run.compilations[:_MOST]) or "none"
+            raise ToolError(f"there is no compilation {compile_id}; there are: {known}")
+        failed = [_with_line(run, each) for each in run.recompiles if each.compile_id == compile_id]
+        breaks = [_with_line(run, each) for each in run.breaks if each.compile_id == compile_id]
+        one = ours[0]
+        name = "" if one.function is None else run.functions[one.function].qualified_name
+        return {
+            "function": name,
+            "status": status_in_words(one),
+            "failure": one.failure,
+            "seconds": one.seconds,
+            "runs": one.runs,
+            "recompiled_because": failed,
+            "graph_breaks": breaks,
+            "guards": len(one.guards),
+            "artifacts": [each.id for each in run.artifacts if each.compile_id == compile_id],
+        }
+
+    def line(self, dump: str, file: str, line: int, rank: str = "") -> Data:
+        """Say what became of a source line: the lines of graphs, of generated code and of kernels that come from it.
+
+        file: the end of the path is enough (model.py). The answer has the parts of each artifact, in the order of the
+        stages, with their text; `artifact` reads around them.
+        """
+        loaded = self._loaded(dump, rank)[0]
+        run = loaded.run
+        source = _source(run, file)
+        parts: List[Data] = []
+        for each in sorted(run.artifacts, key=lambda one: (one.compile_id or "", one.order)):
+            ours = [range(link.first, link.last + 1) for link in each.links if (source, line) in link.places]
+            lines = sorted({number for lines in ours for number in lines})
+            if lines and not each.equals:
+                text = (loaded.text_of(each) or "").splitlines()
+                quoted = [f"{n}: {text[n - 1]}" for n in lines[:_MOST] if 0 < n <= len(text)]
+                parts.append({**_artifact(each), "first": lines[0], "last": lines[-1], "text": "\n".join(quoted)})
+        kernels = [
+            {"name": each.name, "artifact": each.artifact, "first": each.first, "calls": list(each.calls)}
+            for each in run.kernels
+            if (source, line) in each.places
+        ]
+        code = (run.sources[source].text or "").splitlines()[line - 1 : line]
+        nothing = "" if parts or kernels else "nothing that was compiled comes from this line"
+        return {
+            "file": run.sources[source].path,
+            "code": code[0].strip() if code else None,
+            "parts": parts[:_MOST],
+            "more_parts": max(0, len(parts) - _MOST),
+            "kernels": kernels[:_MOST],
+            "note": nothing,
+        }
+
+    def origin(self, dump: str, artifact: str, line: int, rank: str = "") -> Data:
+        """Say which source lines a line of an artifact comes from, the innermost call last, and what it computes."""
+        run = self._loaded(dump, rank)[0].run
+        wanted = _find_artifact(run, artifact)
+        links = [link for link in wanted.links if link.first <= line <= link.last]
+        kernels = [each for each in run.kernels if each.artifact == wanted.id and each.first <= line <= each.last]
+        places = [*(place for link in links for place in link.places), *(p for each in kernels for p in each.places)]
+        inner = innermost_place(run, places)
+        return {
+            "lines": [_where(run, place) for place in dict.fromkeys(places)],
+            "innermost": None if inner is None else _where(run, inner),
+            "computes": [name for link in links for name in link.names],
+            "kernels": [each.name for each in kernels],
+        }
+
+    def artifacts(self, dump: str, compile_id: str = "", rank: str = "") -> Data:
+        """List the artifacts of a run or of one compilation: graphs of each stage, transformed code as source, guards,
+        generated kernels. `artifact` has their text.
+        """
+        run = self._loaded(dump, rank)[0].run
+        found = [_artifact(each) for each in run.artifacts if compile_id in ("", each.compile_id)]
+        return {"artifacts": found[:400], "more": max(0, len(found) - 400)}
+
+    def artifact(self, dump: str, artifact: str, first: int = 1, rank: str = "") -> Data:
+        """Give the text of an artifact from line `first` on, at most 400 lines; `next` is where to go on."""
+        loaded = self._loaded(dump, rank)[0]
+        wanted = _find_artifact(loaded.run, artifact)
+        text = loaded.text_of(wanted)
+        if text is None:
+            raise ToolError(f"the file of {wanted.id} is not there any more")
+        lines = text.splitlines()
+        shown = lines[max(0, first - 1) :][:_MOST_LINES]
+        end = max(1, first) + len(shown)
+        return {
+            **_artifact(wanted),
+            "text": "\n".join(shown),
+            "lines": len(lines),
+            "next": end if end <= len(lines) else None,
+        }
+
+    def guards(self, dump: str, compile_id: str, rank: str = "") -> Data:
+        """List the guards of a compilation: what must hold for its code to be used, and the line that made each."""
+        run = self._loaded(dump, rank)[0].run
+        ours = next((each for each in run.compilations if each.compile_id == compile_id), None)
+        if ours is None:
+            raise ToolError(f"there is no compilation {compile_id}")
+        return {"guards": [_with_line(run, each) for each in ours.guards]}
+
+    def memory(self, dump: str, rank: str = "") -> Data:
+        """Say how much memory each graph needs at most, at which line, and what it keeps for the backward."""
+        run = self._loaded(dump, rank)[0].run
+        return memory_of(run, with_memory(run)).to_dict()
+
+    def diff(self, before: str, after: str) -> Data:
+        """Compare two dumps of a program, before and after a change: graph breaks, recompilations, graphs, kernels."""
+        one, other = (self._loaded(dump, "")[0] for dump in (before, after))
+        found = compare(one.named("before").side, other.named("after").side)
+        return {
+            "same": found.same,
+            "worse": found.worse() if "graph breaks" in found.counts else [],
+            "text": "\n".join(comparison_lines(found)),
+        }
+
+    def tools(self) -> Sequence[Tool]:
+        """Return the functions that an agent may call."""
+        return [
+            self.overview,
+            self.why,
+            self.line,
+            self.origin,
+            self.artifacts,
+            self.artifact,
+            self.guards,
+            self.memory,
+            self.diff,
+        ]
+
+    def inside(self, path: str) -> str:
+        """Return the whole path of a file below the root. Raises ``ToolError`` for any other."""
+        whole = os.path.realpath(os.path.join(self._root, path))
+        if whole != self._root and not whole.startswith(os.path.join(self._root, "")):
+            raise ToolError(f"{path} is outside of {self._root}, the directory that depyf mcp was started for")
+        return whole
+
+    def _loaded(self, dump: str, rank: str) -> Tuple[Loaded, List[str]]:
+        path = self.inside(dump)
+        state = _state(path)
+        known = self._known.get(path)
+        if known is None or known[0] != state:
+            try:
+                known = self._known[path] = (state, load_ranks([path]).runs)
+            except synchronous(NothingToRead, OSError, ValueError) as error:
+                raise ToolError(f"{dump}: {error}") from error
+        names = [each.name for each in known[1]]
+        found = next((each for each in known[1] if rank in ("", each.name)), None)
+        if found is None:
+            raise ToolError(f"there is no {rank!r}; there are: {', '.join(names)}")
+        return found, names
+
+
+class ProgramTools:
+    """Run programs below the root of ``dumps``, each in a process of its own; nothing of it reaches this process."""
+
+    def __init__(self, dumps: DumpTools) -> None:
+        self._dumps = dumps
+
+    def run(self, script: str, output: str, arguments: Sequence[str] = (), timeout: float = _SECONDS) -> Data:
+        """Run a program as it is, and dump what it compiles into the directory `output`; then ask `overview`.
+
+        script: a Python file; arguments: its arguments; timeout: in seconds. The answer has the exit status, what the
+        program printed (the end of it), and the findings.
+        """
+        folder = self._dumps.inside(output)
+        with tempfile.TemporaryDirectory(prefix="depyf_mcp_") as temporary:
+            answer = os.path.join(temporary, "answer.json")
+            command = ["run", "-o", folder, "--no-stepping", "--json", answer, self._dumps.inside(script)]
+            done = self._done([*command, *arguments], timeout)
+            try:
+                with open(answer, encoding="utf-8") as file:
+                    done["answer"] = json.load(file)["answer"]
+            except synchronous(OSError, ValueError, KeyError):
+                done["answer"] = None
+        return done
+
+    def compare(
+        self,
+        script: str,
+        step: int,
+        *,
+        by_calls: bool = False,
+        arguments: Sequence[str] = (),
+        timeout: float = _SECONDS,
+    ) -> Data:
+        """Run a program, and compare the compiled calls of one step with eager mode: which operation differs?
+
+        step: counted from 0; a step ends with Optimizer.step(), or, with by_calls, with the outermost compiled call.
+        """
+        at = "--at-call" if by_calls else "--at"
+        return self._done(["shadow", at, str(step), self._dumps.inside(script), *arguments], timeout)
+
+    def check_graph(self, dump: str, graph: str, timeout: float = _SECONDS) -> Data:
+        """Write one graph of a dump as a script of its own, and run it compiled and eagerly: does it fail alone?
+
+        graph: a compile id or __compiled_fn_N. The script runs operations of PyTorch only.
+        """
+        folder = self._dumps.inside(dump)
+        path = os.path.join(folder, f"extracted_{''.join(each if each.isalnum() else '_' for each in graph)}.py")
+        done = self._done(["extract", folder, graph, "-o", path, "--json"], timeout)
+        try:
+            done["answer"] = json.loads(str(done.pop("printed")))
+        except synchronous(ValueError):
+            done["answer"] = None
+        return done
+
+    def tools(self) -> Sequence[Tool]:
+        """Return the functions that an agent may call."""
+        return [self.run, self.compare, self.check_graph]
+
+    def _done(self, words: Sequence[str], timeout: float) -> Data:
+        """Run a command of depyf; return its exit status and the end of what it printed."""
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "depyf", *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=min(timeout, _SECONDS),
+                check=False,
+            )
+        except synchronous(subprocess.TimeoutExpired) as error:
+            raise ToolError(f"stopped after {min(timeout, _SECONDS):g} s") from error
+        printed, errors = (each.decode(errors="backslashreplace") for each in (done.stdout, done.stderr))
+        return {"status": done.returncode, "printed": _end_of(printed), "errors": _end_of(errors)}
+
+
+def _functions(run: Run) -> Iterator[Data]:
+    """Yield the functions that were compiled, each with its compilations."""
+    for number, function in enumerate(run.functions):
+        ids = [each.compile_id for each in run.compilations if each.function == number]
+        if ids:
+            resumes = None if function.resumes is None else run.functions[function.resumes].qualified_name
+            place = (function.source, function.resumes_at or function.first_line)
+            yield {"name": function.qualified_name, **_where(run, place), "compile_ids": ids, "resumes": resumes}
+
+
+def _where(run: Run, place: Place) -> Data:
+    source, line = place
+    if not 0 <= source < len(run.sources):
+        return {"file": None, "line": line, "code": None}
+    code = (run.sources[source].text or "").splitlines()[line - 1 : line]
+    return {"file": run.sources[source].path, "line": line, "code": code[0].strip() if code else None}
+
+
+def _with_line(run: Run, part: object) -> object:
+    """Return a part of the model as data, in which each place is a file, a line and its code."""
+    return _resolved(run, as_data(part))
+
+
+def _resolved(run: Run, data: object) -> object:
+    if isinstance(data, list):
+        return [_resolved(run, each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    found: Data = {}
+    for name, value in data.items():
+        if name == "place" and isinstance(value, list):
+            found.update(_where(run, (value[0], value[1])))
+        elif name == "stack" and isinstance(value, list):
+            found["stack"] = [_where(run, (each[0], each[1])) for each in value]
+        elif name != "function":  # an index
+            found[name] = _resolved(run, value)
+    return found
+
+
+def _artifact(artifact: Artifact) -> Data:
+    return {
+        "id": artifact.id,
+        "kind": artifact.kind,
+        "stage": artifact.stage,
+        "compile_id": artifact.compile_id,
+        "backward": artifact.backward,
+        "same_as": artifact.equals or None,
+    }
+
+
+def _source(run: Run, file: str) -> int:
+    """Return the index of a source file by the end of its path. Raises ``ToolError``."""
+    wanted = file.replace("\\", "/")
+    paths = [each.path.replace("\\", "/") for each in run.sources]
+    found = [at for at, path in enumerate(paths) if path == wanted or path.endswith(f"/{wanted.lstrip('./')}")]
+    if len(found) == 1:
+        return found[0]
+    what = f"{counted(len(found), 'file')} of this run" if found else "no file of this run"
+    raise ToolError(f"{what} ends with {file}; there are: {', '.join(paths[at] for at in found) or ', '.join(paths)}")
+
+
+def _find_artifact(run: Run, name: str) -> Artifact:
+    """Return an artifact by its id. Raises ``ToolError``."""
+    found = next((each for each in run.artifacts if each.id == name), None)
+    if found is None:
+        raise ToolError(f"there is no artifact {name!r}: ask `artifacts` for the names")
+    return found
+
+
+def _state(path: str) -> Tuple[object, ...]:
+    """Return what changes when a dump or a log is written: the times and sizes of its files."""
+    files = [path, *sorted(os.path.join(path, each) for each in (os.listdir(path) if os.path.isdir(path) else ()))]
+    try:
+        return tuple((each, *os.stat(each)[6:9:2]) for each in files)
+    except synchronous(OSError):  # it is being written
+        return (object(),)
+
+
+def _end_of(text: str) -> str:
+    lines = text.splitlines()
+    left = len(lines) - _MOST_LINES
+    return "\n".join([f"... {left} lines before", *lines[-_MOST_LINES:]] if left > 0 else lines)
