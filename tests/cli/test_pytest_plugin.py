@@ -129,8 +129,12 @@ def test_a_test_that_got_worse_fails_and_the_summaries_say_why(tmp_path: Path) -
     assert "compared with the baseline: 0 tests worse, 0 better, 0 new" in done.stdout
 
     program.write_text(COMPILING.replace("x + 1", "x + x.max().item()") + "\n\ndef test_new():\n    pass\n")
-    done = run(tmp_path, "--depyf-baseline=base.json", GITHUB_STEP_SUMMARY="step.md")
+    done = run(tmp_path, "--depyf-baseline=base.json", "--depyf-format=github", GITHUB_STEP_SUMMARY="step.md")
     assert done.returncode == 1
+    line = next(at for at, text in enumerate(program.read_text().splitlines(), 1) if "x.max().item()" in text)
+    annotations = [text for text in done.stdout.splitlines() if text.startswith("::")]
+    assert [text.partition(",title")[0] for text in annotations] == [f"::warning file=test_it.py,line={line}"]
+    assert "A number is read out of a tensor" in annotations[0]
     assert "FAILED test_it.py::test_one_graph - depyf: worse than the baseline: " in done.stdout
     assert "worse: test_it.py::test_one_graph: 1 graph break, 0 in the baseline" in done.stdout
     assert "What avoids it: A number is read out of a tensor." in done.stdout
@@ -250,6 +254,21 @@ def test_names_of_tests_do_not_break_the_markdown() -> None:
     assert "| ``test_it.py::test[`a`\\|<b> ]`` | 1 | 0 | 0 | 0 |" in lines
     assert "````text" in lines
     assert not any("<b>" in line for line in lines if line.startswith("<"))
+
+
+def test_annotations_name_each_line_once() -> None:
+    at = ("/repo/model.py", 3, "graph break", "a, b: 100%\nc")
+    result = TestResult(
+        ZERO, places=(at, ("/elsewhere/lib.py", 4, "recompile", "words"), (None, 0, "fallback", "words"))
+    )
+    results = {"one": result, "two": TestResult(ZERO, places=(at,))}
+    assert list(BaselineSummary(results).annotations("/repo")) == [
+        "::warning file=model.py,line=3,title=graph break::a, b: 100%25%0Ac",
+        "::warning title=recompile::words",
+        "::warning title=fallback::words",
+    ]
+    assert list(BaselineSummary(results, {"one": ZERO, "two": ZERO}).annotations("/repo")) == [], "none is worse"
+    assert TestResult.from_json(result.to_json()) == result
 
 
 STALE = """

@@ -10,6 +10,7 @@ from depyf.answers.expectation import NAMES, WORDS
 from depyf.answers.watch import counted
 from depyf.base.asynchronous import synchronous
 from depyf.base.regular_files import write_whole
+from depyf.report.render.annotations import github_annotation, relative_to
 from depyf.report.render.markdown_text import code, fenced, html
 
 Counts = Mapping[str, int]
@@ -26,25 +27,29 @@ class BaselineError(Exception):
 
 @dataclass(frozen=True)
 class TestResult:
-    """What one test has compiled: the counts, a line for each event, and the details of the events. ``unfinished`` is
-    the outcome of a test that has not passed (``failed``, ``skipped``): how far it came is no measure."""
+    """What one test has compiled: the counts, a line for each event, and the details of the events. ``places`` has of
+    each event the path, the line, the kind and the text for an annotation. ``unfinished`` is the outcome of a test that
+    has not passed (``failed``, ``skipped``): how far it came is no measure."""
 
     __test__ = False  # for pytest, which would collect it by its name
 
     counts: Counts
     lines: Tuple[str, ...] = ()
     details: str = ""
+    places: Tuple[Tuple[Optional[str], int, str, str], ...] = ()
     unfinished: str = field(default="", compare=False)
 
     def to_json(self) -> str:
         """Return it as text, for the transfer from a worker of pytest-xdist to the controller."""
-        return json.dumps({"counts": dict(self.counts), "lines": self.lines, "details": self.details})
+        named = {"counts": dict(self.counts), "lines": self.lines, "details": self.details, "places": self.places}
+        return json.dumps(named)
 
     @classmethod
     def from_json(cls, text: str) -> TestResult:
         """Return the result that ``to_json`` has written."""
         data = json.loads(text)
-        return cls(data["counts"], tuple(data["lines"]), data["details"])
+        places = tuple((path, line, kind, text) for path, line, kind, text in data["places"])
+        return cls(data["counts"], tuple(data["lines"]), data["details"], places)
 
 
 def read_baseline(path: str) -> Dict[str, Counts]:
@@ -140,6 +145,14 @@ class BaselineSummary:
         if len(shown) > _MOST_TESTS:
             yield f"and {len(shown) - _MOST_TESTS} more tests with graph breaks, recompiles or fallbacks"
         yield from self._compared()
+
+    def annotations(self, root: str) -> Iterator[str]:
+        """Yield a workflow command of GitHub for each line that something happened at; with a baseline, for those of
+        the tests that got worse. ``root`` is the directory of the checkout."""
+        tests = self.results if self.baseline is None else self.worse()
+        found = {place: None for test in tests for place in self.results[test].places}
+        for path, line, kind, text in found:
+            yield github_annotation("warning", path and relative_to(root, path), line, kind, text)
 
     def _compared(self) -> Iterator[str]:
         if self.baseline is None:

@@ -51,6 +51,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         help="check one in N calls of compiled code in each test against eager mode; a test in which it is wrong fails",
     )
+    group.addoption(
+        "--depyf-format",
+        choices=("text", "github"),
+        default="text",
+        help="github: also print an annotation of GitHub Actions for each line with a graph break, a recompile or a "
+        "fallback; with --depyf-baseline for the tests that got worse",
+    )
     group.addoption("--depyf-summary", metavar="FILE", help="append a summary in Markdown to this file")
 
 
@@ -58,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start counting, if an option asks for it."""
     option = config.getoption
     names = ("depyf", "depyf_baseline", "depyf_baseline_update", "depyf_reset", "depyf_summary")
-    if any(option(name) for name in names):
+    if any(option(name) for name in names) or option("depyf_format") == "github":
         config.pluginmanager.register(_Counting(config), "depyf-counting")
     every = option("depyf_shadow")
     if every is not None:
@@ -127,6 +134,8 @@ class _Counting:
         self._resets = bool(config.getoption("depyf_reset"))
         self._path: Optional[str] = config.getoption("depyf_baseline")
         self._updates = bool(config.getoption("depyf_baseline_update"))
+        self._annotates = config.getoption("depyf_format") == "github"
+        self._root = os.environ.get("GITHUB_WORKSPACE") or config.invocation_params.dir
         self._summaries = [config.getoption("depyf_summary"), os.environ.get(_STEP_SUMMARY)]
         if self._updates and self._path is None:
             raise pytest.UsageError("--depyf-baseline-update needs --depyf-baseline FILE")
@@ -267,6 +276,9 @@ class _Counting:
         lines = list(self._summary().lines()) if self._results else ["no test has compiled anything"]
         for line in lines:
             terminalreporter.write_line(visible(line), red=line.startswith("worse: "))
+        if self._annotates:
+            for line in self._summary().annotations(str(self._root)):
+                terminalreporter.write_line(line)
         if self._updates and not any(each.startswith("the baseline") for each in self._problems):
             terminalreporter.write_line(f"the baseline is written: {visible(str(self._path))}")
         for problem in self._problems:
@@ -280,4 +292,6 @@ def _result_of(watched: Watch) -> TestResult:
     counted = Counted(tuple(watched.happened), watched.graphs)
     happened = [each for name in NAMES if name != "graphs" for each in counted.relevant(name)]
     lines = tuple(dict.fromkeys(map(str, happened)))
-    return TestResult(counted.counts, lines, "\n".join(described(happened)).strip())
+    known = [(each, each.place or (None, 0)) for each in happened]
+    places = [(path, line, each.kind, f"{each.words}. {each.advice}".rstrip(". ")) for each, (path, line) in known]
+    return TestResult(counted.counts, lines, "\n".join(described(happened)).strip(), tuple(places))

@@ -28,10 +28,18 @@ def github_annotations(runs: Sequence[Run], root: str) -> Iterator[str]:
     for run, finding in _findings(runs):
         level = _level(finding).replace("note", "notice")
         path, line = _location(run, finding, root)
-        inside = path is not None and not os.path.isabs(path)
-        where = f"file={_escaped(path or '', ':,')},line={line}," if inside else ""
-        text = _text(finding) if inside else f"{_text(finding)} ({place_text(run, finding.place)})"
-        yield visible(f"::{level} {where}title={_escaped(finding.title, ':,')}::{_escaped(text)}")
+        text = _text(finding) if _is_inside(path) else f"{_text(finding)} ({place_text(run, finding.place)})"
+        yield github_annotation(level, path, line, finding.title, text)
+
+
+def github_annotation(level: str, path: Optional[str], line: int, title: str, text: str) -> str:
+    """Return one workflow command, with the line only if ``path`` is relative to the checkout."""
+    where = f"file={_escaped(path or '', ':,')},line={line}," if _is_inside(path) else ""
+    return visible(f"::{level} {where}title={_escaped(title, ':,')}::{_escaped(text)}")
+
+
+def _is_inside(path: Optional[str]) -> bool:
+    return path is not None and not os.path.isabs(path)
 
 
 def sarif(runs: Sequence[Run], root: str, version: str) -> Dict[str, object]:
@@ -46,7 +54,7 @@ def sarif(runs: Sequence[Run], root: str, version: str) -> Dict[str, object]:
             "properties": {"count": finding.count, "compileId": finding.compile_id, "seconds": finding.seconds},
         }
         if path is not None:
-            inside = not os.path.isabs(path)
+            inside = _is_inside(path)
             relative = quote(Path(path).as_posix(), safe="/,")
             file = {"uri": relative, "uriBaseId": "ROOT"} if inside else {"uri": Path(path).as_uri()}
             result["locations"] = [{"physicalLocation": {"artifactLocation": file, "region": {"startLine": line}}}]
@@ -86,10 +94,13 @@ def _location(run: Run, finding: Finding, root: str) -> Tuple[Optional[str], int
     if finding.place is None or not 0 <= finding.place[0] < len(run.sources):
         return None, 0
     path, line = run.sources[finding.place[0]].path, finding.place[1]
-    if not os.path.isabs(path):
-        return None, line
+    return (relative_to(root, path) if os.path.isabs(path) else None), line
+
+
+def relative_to(root: str, path: str) -> str:
+    """Return a path relative to ``root`` if it is inside, else as a whole."""
     whole, base = os.path.realpath(path), os.path.realpath(root)
-    return (os.path.relpath(whole, base) if Path(base) in Path(whole).parents else whole), line
+    return os.path.relpath(whole, base) if Path(base) in Path(whole).parents else whole
 
 
 def _escaped(text: str, more: str = "") -> str:
