@@ -66,7 +66,7 @@ def test_functions_are_listed_with_their_entries_guards_and_limit() -> None:
     found = asked({"code": True})
     functions_found = found["state"]["functions"]
     (function,) = [each for each in functions_found if each["name"].endswith("scaled")]
-    name, limit = function["limit"]
+    name, limit = (function["limits"][0][field] for field in ("name", "value"))
     assert limit == getattr(private_names.DYNAMO_CONFIG.find(), name)
     assert f"(test_attach.py:{function['first_line']}): 2 of {limit} ({name})" in found["text"].replace(
         "tests/cli/", ""

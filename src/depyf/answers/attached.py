@@ -7,6 +7,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 
 from depyf.answers.watch import counted, shortened
 from depyf.base.plain_data import Answer
+from depyf.diagnosis.recompile_limits import LimitStanding, in_words
 
 Line = Tuple[str, int, str]
 """File, line and function of a call."""
@@ -57,24 +58,20 @@ class AttachedEntry:
 
 @dataclass(frozen=True)
 class AttachedFunction:
-    """A function that has cache entries. ``limit`` is the name and value of Dynamo's limit of entries. ``code`` is one
+    """A function that has cache entries. ``limits`` says how many entries Dynamo allows. ``code`` is one
     file with the transformed code of all entries, decompiled, and their guards; empty if it was not asked for."""
 
     name: str
     filename: str
     first_line: int
     entries: Tuple[AttachedEntry, ...]
-    limit: Optional[Tuple[str, int]] = None
+    limits: Tuple[LimitStanding, ...] = ()
     code: str = ""
 
     @property
     def title(self) -> str:
-        """The function, and where it stands with its limit."""
-        number = len(self.entries)
-        of_limit = counted(number, "entry", "entries")
-        if self.limit is not None:
-            reached = ": reached" if number >= self.limit[1] else ""
-            of_limit = f"{number} of {self.limit[1]} ({self.limit[0]}){reached}"
+        """The function, and where it stands with Dynamo's limits."""
+        of_limit = in_words(self.limits) or counted(len(self.entries), "entry", "entries")
         return f"{self.name} ({shortened(self.filename)}:{self.first_line}): {of_limit}"
 
 

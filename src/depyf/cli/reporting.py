@@ -17,6 +17,7 @@ from depyf import __version__
 from depyf.answers.recorded import recordings_in
 from depyf.base.messages import error_line, takes_escapes, write
 from depyf.base.visible import visible
+from depyf.cli.caches import print_caches
 from depyf.cli.parsing import JSON_HELP
 from depyf.cli.shadowing import diff_recordings
 from depyf.report.diff.comparison import compare
@@ -78,6 +79,12 @@ def _add_output(report: argparse.ArgumentParser) -> None:
         "or as a SARIF log, with paths relative to the current directory; or all of it as JSON",
     )
     report.add_argument("--json", dest="format", action="store_const", const="json", help=JSON_HELP)
+    report.add_argument(
+        "--caches",
+        action="store_true",
+        help="write no page: print where the seconds of a start from PyTorch's caches go, what missed, and why; PATH "
+        "may also be a cache directory of vLLM (VLLM_CACHE_ROOT), or two whose factors are compared",
+    )
     report.add_argument(
         "--watch",
         nargs="?",
@@ -165,6 +172,8 @@ def _seconds(text: str) -> float:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if options.caches:
+        return print_caches(options.paths)
     if options.summaries is not None:
         return _write_summaries(options)
     return _write_one(options) if options.watch is None else _watch(options)

@@ -19,6 +19,8 @@ CACHES = {"fx_graph_cache_": "fx_graph", "aotautograd_cache_": "aotautograd"}
 FORCED_MISS = "depyf_forced_miss"
 """Reported by depyf where an entry was in the cache, and PyTorch compiles again because depyf asked for it."""
 
+FORCED_REASON = "an entry with this key was there: depyf let PyTorch compile again, so that the dump has every stage"
+
 _LOOKUP, _BEFORE = "depyf_lookup", "depyf_parts_before"
 
 _PART = regex(r"\[(\w+)\] ([^:]*): (.*)", re.DOTALL)
@@ -31,7 +33,8 @@ _HASH = 10
 class Lookup:
     """One look-up. ``parts`` are the parts of the key, each as ``hash name: value`` without long values. Parts that are
     settings, which many look-ups share, are in ``settings``. ``before`` are all parts at the same look-up of an earlier
-    process, None if no earlier look-up is on record."""
+    process, None if no earlier look-up is on record. ``saved`` are the seconds that the entry had taken to compile; of
+    ``aotautograd`` forward and backward with the work of Inductor."""
 
     cache: str
     state: str
@@ -42,6 +45,7 @@ class Lookup:
     parts: Tuple[str, ...] = ()
     settings: Tuple[str, ...] = ()
     before: Optional[Tuple[str, ...]] = None
+    saved: Optional[float] = None
 
     @property
     def all_parts(self) -> Tuple[str, ...]:
@@ -81,7 +85,21 @@ def lookup_of(event: Event) -> Optional[Lookup]:
         any(_name(part) == "fx_kwargs[is_backward]" and part.endswith("True") for part in parts),
         tuple(part for part in parts if not _name(part).startswith(_OF_SETTINGS)),
         _shared_settings.setdefault(settings, settings),
+        saved=_saved(data),
     )
+
+
+def _saved(data: Mapping[str, object]) -> Optional[float]:
+    """Return the seconds that a hit reports as saved; None where it reports none."""
+    for name, unit in (("time_saved_ns", 1e9), ("time_saved_ms", 1e3)):
+        value = data.get(name)
+        if isinstance(value, (int, float)) and 0 <= value / unit < _LARGEST:
+            return value / unit
+    return None
+
+
+_LARGEST = 1e9
+"""In seconds. Larger ones are no times."""
 
 
 def with_lookup(event: Event, lookup: Lookup) -> Event:

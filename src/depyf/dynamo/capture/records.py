@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Mapping, Optional, Tuple, TypeVar, Union
 
 from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.entries.limits import Limits
 from depyf.report.model import counts
 from depyf.report.model.run import Pass
 from depyf.torch_trace import file_names
@@ -125,6 +126,7 @@ class TransformedCode:
     - ``resumes``: the resume functions that the code calls, by their stable names: name, file, first line and id of
       their code. ``resume_lines`` are the user's lines at which they continue; each side of a branch has its own.
     - ``earlier``: the code was compiled before the session began, and called in it.
+    - ``limits``: Dynamo's limits when the code was compiled, in the ``region`` (``isolate_recompiles=True``).
     - ``lines``: lines of ``text`` that are still lines of the user's function, with these lines.
     """
 
@@ -149,6 +151,8 @@ class TransformedCode:
     lines: Mapping[int, int] = field(default_factory=dict, repr=False)
     resume_lines: Mapping[str, int] = field(default_factory=dict, repr=False)
     runs: bool = True
+    limits: Limits = ()
+    region: int = -1
 
 
 @dataclass(frozen=True)

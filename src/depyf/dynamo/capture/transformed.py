@@ -17,6 +17,7 @@ from depyf.dynamo.capture.rendering import Rendering, render
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.entries.decorated import shown_name_now
 from depyf.dynamo.entries.hints import count_outputs, resume_code
+from depyf.dynamo.entries.limits import limits_in_force, region_now
 from depyf.dynamo.hooks import compile_ids, frames
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.store.names import compiled_fn_number, file_stem
@@ -111,6 +112,8 @@ def _record(dumped: _Dumped, original: CodeType, transformed: CodeType, running:
         identity=id(original),
         lines=rendering.lines,
         runs=dumped.session.stepping,
+        limits=limits_in_force(),
+        region=region_now(),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import replace
 from depyf.base.regular_files import read_text
+from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.records import (
     Cause,
@@ -25,6 +26,7 @@ from depyf.dynamo.capture.records import (
 )
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.capture.what_runs import RUNS_ELSEWHERE
+from depyf.dynamo.entries.limits import standings
 from depyf.report.analysis.artifacts import (
     ORDER,
     after_the_whole,
@@ -159,7 +161,24 @@ def transformed_facts(
     """
     codes = [record for record in records if isinstance(record, TransformedCode)]
     ids = {(r.identity, r.function, r.filename, r.first_line): r.compile_id or "" for r in reversed(codes)}
-    return [_transformed(record, ids, runs, times) for record in codes]
+    limits = _standings(codes)
+    return [replace(_transformed(each, ids, runs, times), limits=limits.get(id(each), ())) for each in codes]
+
+
+def _standings(records: Sequence[TransformedCode]) -> Dict[int, Tuple[LimitStanding, ...]]:
+    """Return where the function of each record stands now with Dynamo's limits, by the id of the record, as far as the
+    function exists."""
+    of_code: Dict[int, List[TransformedCode]] = {}
+    for record in records:
+        of_code.setdefault(id(record.original_code()), []).append(record)
+    found: Dict[int, Tuple[LimitStanding, ...]] = {}
+    for alike in of_code.values():
+        code = alike[0].original_code()
+        # The last compilation tells the limit of its region: it may be an argument of torch.compile.
+        of_regions = {each.region: each.limits for each in alike if each.limits}
+        now = () if code is None else standings(code, of_regions)
+        found.update((id(each), now) for each in alike)
+    return found
 
 
 def _transformed(

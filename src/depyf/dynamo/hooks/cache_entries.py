@@ -26,18 +26,21 @@ def reports_absent_items() -> bool:
 class CacheEntry:
     """A snapshot of one of Dynamo's cache entries. Dynamo frees its own object when a guarded object is deleted, and
     reading it after that crashes the process. ``code`` is None if Dynamo has dropped it, ``compile_id`` and ``backend``
-    if this torch does not report them."""
+    if this torch does not report them. ``region`` is the number of a ``torch.compile(isolate_recompiles=True)``, -1 for
+    all others."""
 
     code: Optional[CodeType]
     guard_manager: Guards
     compile_id: Optional[str]
     backend: object
+    region: int = -1
 
 
 def _as_read(entry: Any) -> CacheEntry:
     compile_id = getattr(entry, "compile_id", None)
     known = None if compile_id is None else str(compile_id)
-    return CacheEntry(entry.code, guards_of(entry), known, getattr(entry, "backend", None))
+    region = getattr(entry, "isolate_recompiles_id", -1)
+    return CacheEntry(entry.code, guards_of(entry), known, getattr(entry, "backend", None), region)
 
 
 def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
@@ -51,6 +54,13 @@ def cache_entries(code: CodeType, region: int = -1) -> List[CacheEntry]:
     found = own if lookup is None else own + [entry for entry in lookup(code) if entry not in own]
     entries = [_as_read(entry) for entry in found]
     return [entry for entry in entries if getattr(entry.guard_manager, "invalidation_reason", None) != REMOVED]
+
+
+def number_of_entries(code: CodeType) -> int:
+    """Return how many entries Dynamo counts for ``code``: of all regions, and those that are no longer used."""
+    counted = private_names.NUMBER_OF_ENTRIES.find()
+    lookup = private_names.CACHE_ENTRY_LIST.find()
+    return int(counted(code)) if counted is not None else 0 if lookup is None else len(lookup(code))
 
 
 def forget_code(code: CodeType) -> None:

@@ -102,6 +102,9 @@ CACHE_ENTRY_LIST = _Name(_EVAL_FRAME, "_debug_get_cache_entry_list", _NO_ENTRIES
 CACHE_ENTRIES_OF_REGION = _Name(
     _EVAL_FRAME, "_get_cache_entries_for_region", "entries of isolate_recompiles are not distinguished", "2.13"
 )
+NUMBER_OF_ENTRIES = _Name(
+    _EVAL_FRAME, "_get_total_cache_entry_count", "entries of isolate_recompiles do not count for a limit", "2.13"
+)
 _NO_REGIONS = "observing counts for the limits of recompilation"
 NEXT_REGION = _Name(_EVAL_FRAME, "_next_isolate_recompiles_id", _NO_REGIONS, "2.13")
 GET_REGION = _Name(_EVAL_FRAME_C, "get_eval_frame_isolate_recompiles_id", _NO_REGIONS, "2.13")

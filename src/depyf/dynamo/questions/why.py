@@ -24,6 +24,7 @@ from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.entries.entry_check import first_failure, hit_of, is_backend_of
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
+from depyf.dynamo.entries.limits import standings_of_frame
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.guards.failing import failing_guards, with_whole_path
@@ -116,7 +117,7 @@ def _answer(lookup: Lookup, call: Missed, name: str, code: CodeType) -> Why:
     """Return the result for a call with these cache entries; ``name`` and ``code`` are its display name and code."""
     frame = _compiled_now(guarded_frame_of(code), lookup.entered)
     entries = _with_history([_entry(each, lookup, code.co_filename, frame) for each in lookup.found], frame)
-    limit = None if lookup.hit is not None else _limit(lookup)
+    limit = None if lookup.hit is not None else _limit(lookup, code)
     outcome = _outcome(entries, replace(call, limit=limit))
     is_limit = limit is not None and limit[0] in outcome.words
     that_count = lookup.found if lookup.hit is None else [lookup.hit]
@@ -238,29 +239,19 @@ def _graphs_of(code: Optional[CodeType]) -> Iterator[str]:
             yield f"__compiled_fn_{number}"
 
 
-def _limit(lookup: Lookup) -> Optional[Tuple[str, int]]:
+def _limit(lookup: Lookup, code: CodeType) -> Optional[Tuple[str, int]]:
     """Return the limit of Dynamo that one more entry would exceed, with its value, counted as Dynamo does."""
-    alike = sum(_has_same_objects(entry, lookup.values) for entry in lookup.found)
+    if not lookup.found:
+        return None
     of_callback = limit_of_callback(lookup.entered)
-    for names, count in (
-        (("accumulated_recompile_limit", "accumulated_cache_size_limit"), len(lookup.found)),
-        (("recompile_limit", "cache_size_limit"), alike),
-    ):
-        for name in names:
-            value = torch_settings.dynamo_setting(name)
-            if name == "recompile_limit" and of_callback is not None:
-                name, value = LIMIT_GIVEN, of_callback
-            if value is not None:
-                if count >= value:
-                    return name, int(value)
-                break
+    # Dynamo looks at the limit of all entries first.
+    for each in reversed(standings_of_frame(code, private_names.REGION.of(lookup.entered, -1), lookup.values)):
+        name, value = each.name, each.value
+        if name == "recompile_limit" and of_callback is not None:
+            name, value = LIMIT_GIVEN, of_callback
+        if each.entries >= value:
+            return name, value
     return None
-
-
-def _has_same_objects(entry: cache_entries.CacheEntry, values: Mapping[str, object]) -> bool:
-    """Return whether the call has the objects that an entry is specialized on by identity."""
-    matched = getattr(entry.guard_manager, "id_matched_objs", None) or {}
-    return all(ref() is None or ref() is values.get(name) for name, ref in matched.items())
 
 
 def _advice(entries: Sequence[WhyEntry]) -> Tuple[str, ...]:

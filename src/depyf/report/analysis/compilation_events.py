@@ -10,7 +10,7 @@ from depyf.report.analysis.facts import TransformedFact
 from depyf.report.model.cache_lookup import CacheLookup, ChangedPart
 from depyf.report.model.run import Status
 from depyf.torch_trace.addresses import without_addresses
-from depyf.torch_trace.cache_lookups import CACHES, FORCED_MISS, Lookup, differing, lookup_of
+from depyf.torch_trace.cache_lookups import CACHES, FORCED_MISS, FORCED_REASON, Lookup, differing, lookup_of
 from depyf.torch_trace.events import ERROR, FORWARD_METRICS, Event
 from depyf.torch_trace.metrics import seconds_of
 from depyf.torch_trace.stages import Stage
@@ -102,7 +102,6 @@ def total_seconds(events: Iterable[Event], *names: str) -> Optional[float]:
 
 Settings = Tuple[Tuple[str, ...], ...]
 
-_FORCED = "an entry with this key was there: depyf let PyTorch compile again, so that the dump has every stage"
 _GUARDS = "an entry with this key was there, and its guards on sizes did not hold"
 _GONE = "an earlier run had this key; its entry is no longer in the cache"
 _CHANGED = "an earlier run had another key"
@@ -129,7 +128,7 @@ def _lookup(
     reason = lookup.bypass
     if lookup.state == "miss":
         if (compile_id, lookup.key) in forced:
-            reason = _FORCED
+            reason = FORCED_REASON
         elif lookup.detail == "guard_miss":
             reason = _GUARDS
         elif lookup.before is not None:
@@ -144,4 +143,5 @@ def _lookup(
         tuple(ChangedPart(*each) for each in changed),
         lookup.parts,
         settings,
+        lookup.saved,
     )

@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Mapping, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass
+from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin
@@ -21,7 +22,7 @@ class TransformedFact:
     compilations, or ``UNCOMPILED`` and a number of its own; ``resume_lines`` are the user's lines at which they
     continue. ``lines`` pairs lines of the artifact with the lines of the user's file that they come from. ``runs``
     counts calls, None if nothing counted them. ``graph_times`` is how often its graph has run and how many seconds in
-    all, ``backward_times`` the same for its backward.
+    all, ``backward_times`` the same for its backward. ``limits`` says where the function stands with Dynamo's limits.
     """
 
     compile_id: Optional[str]
@@ -39,6 +40,7 @@ class TransformedFact:
     guard_failures: Optional[int] = None
     earlier: bool = False
     lines: Mapping[int, int] = field(default_factory=dict)
+    limits: Tuple[LimitStanding, ...] = ()
 
 
 @dataclass(frozen=True)

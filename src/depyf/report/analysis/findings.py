@@ -18,6 +18,7 @@ from depyf.diagnosis.breaks_of_wrappers import is_of_ddp
 from depyf.diagnosis.compile_errors import is_of_python
 from depyf.diagnosis.constraints import violated_constraint
 from depyf.diagnosis.guard_explanations import AND, MORE
+from depyf.diagnosis.recompile_limits import in_words
 from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.shapes import own_places
@@ -242,6 +243,9 @@ def _recompiles_of_a_cause(run: Run, function: int, recompiles: Sequence[Recompi
         more = sum(MORE in each.advice for each in recompiles)
         advice = f"{_remedy(first)}. In {more} of the {len(recompiles)}, more has changed: each of them says what."
     text = f"Because {why}. {_own_place(run, first.failed[0])[1]}{advice}".strip() if why else advice
+    close = [each for each in run.functions[first.function].limits if each.is_close]
+    if close:
+        text = f"{text} Cache entries: {in_words(close)}.".lstrip()
     return Finding(title, text, len(recompiles), first.place, first.compile_id, seconds, run_model.RECOMPILATION)
 
 

@@ -44,6 +44,7 @@ from depyf.report.model.run import (
     Recompile,
     Run,
 )
+from depyf.report.model.starts import with_time_parts
 from depyf.torch_trace.cudagraphs import rerecords, skips
 from depyf.torch_trace.events import PHASE, Event
 from depyf.torch_trace.metrics import spans
@@ -140,11 +141,12 @@ def _tied_to_lines(
 
 
 def _with_caches(run: Run, events: Sequence[Event], sources: Sources, parts: Parts) -> Run:
-    """Add the look-ups in PyTorch's caches, and CUDA graphs that were skipped or recorded again."""
+    """Add the look-ups in PyTorch's caches, what a start from them takes, and CUDA graphs that were skipped or recorded
+    again."""
     nothing: Tuple[Tuple[CacheLookup, ...], Settings] = ((), ())
     lookups, settings = parts.part("what PyTorch's caches answered", nothing, cache_lookups, events)
     return replace(
-        run,
+        parts.part("what a start from caches takes", run, with_time_parts, run),
         cudagraph_skips=parts.part("why CUDA graphs were skipped", (), _cudagraph_skips, events, sources),
         cudagraph_rerecords=parts.part("why CUDA graphs were recorded again", (), _rerecords, events, sources),
         cache_lookups=lookups,
@@ -192,6 +194,8 @@ def _compilations(
         if fact is not None:
             text = texts.get(fact.artifact or "", "")
             each = replace(each, calls=parts.part("calls of transformed code", (), calls_in, text, fact, functions))
+            if fact.limits and each.function is not None:
+                functions.limits[each.function] = fact.limits
         found.append(each)
     return found
 

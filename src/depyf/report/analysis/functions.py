@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.guard_advice import GuardedFrame
+from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.report.analysis.source_facts import source_facts
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Function, Place
@@ -48,6 +49,8 @@ class Functions:
         self._stars: Dict[str, Mapping[Tuple[str, int], Tuple[int, str, str]]] = {}
         self._qualified: Dict[Key, str] = {}
         self.full_code: Dict[int, str] = {}
+        self.limits: Dict[int, Tuple[LimitStanding, ...]] = {}
+        """Where functions stand with Dynamo's limits, as far as known."""
         self.of_compilations: Dict[str, str] = {}
         """The qualified name of the function of each compilation, by compile id, as far as known."""
         self.frames: Dict[str, str] = {}
@@ -126,6 +129,7 @@ class Functions:
             resumes=resumes,
             resumes_at=at,
             full_code=self.full_code.get(number),
+            limits=self.limits.get(number, ()),
         )
 
     def _resumed_by(self, name: str, path: str, line: int) -> Optional[int]:

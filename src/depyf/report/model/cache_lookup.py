@@ -24,7 +24,7 @@ class CacheLookup:
     ``state`` is ``hit``, ``miss``, ``bypass`` or ``disabled``; ``reason`` says why it is no hit, where known. ``parts``
     are the parts of the cache key, as ``hash name: value``; the parts that are settings are the entry with index
     ``settings`` in ``Run.cache_settings``. ``changed`` are the parts with another value than at the same look-up of an
-    earlier run.
+    earlier run. ``saved`` are the seconds that PyTorch reports as saved by a hit.
     """
 
     compile_id: Optional[str]
@@ -36,6 +36,7 @@ class CacheLookup:
     changed: Tuple[ChangedPart, ...] = ()
     parts: Tuple[str, ...] = ()
     settings: Optional[int] = None
+    saved: Optional[float] = None
 
 
 def changed_in_words(changed: Sequence[ChangedPart], limit: int = 4) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Dict, Literal, Mapping, Optional, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.stored_text import HasText, Text
+from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.memory import Memory
 from depyf.report.model.timing import Timing
@@ -263,7 +264,8 @@ class Compilation:
     ``passes_ran`` counts Inductor's passes, those that changed nothing too; None where none was observed.
     ``guard_failures`` counts how often its guards did not hold. ``metrics`` are torch's own, under torch's names.
     ``callers`` is the user's stack at that time, outermost first, ``compiled_at`` the call of ``torch.compile``.
-    ``settings`` is an index into ``Run.settings``, None where nobody looked.
+    ``settings`` is an index into ``Run.settings``, None where nobody looked. ``time_parts`` are its seconds, backward
+    included, by the names of ``report/model/starts.py``; empty where PyTorch reports no phases.
     """
 
     compile_id: str
@@ -296,11 +298,13 @@ class Compilation:
     callers: Tuple[Place, ...] = ()
     compiled_at: Optional[Place] = None
     settings: Optional[int] = None
+    time_parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function that Dynamo saw; of a resume function, ``resumes`` and ``resumes_at`` are where it goes on."""
+    """A function that Dynamo saw; of a resume function, ``resumes`` and ``resumes_at`` are where it goes on. ``limits``
+    says where it stood with Dynamo's limits of recompilation when this was written; empty where that is not known."""
 
     name: str
     qualified_name: str
@@ -310,6 +314,7 @@ class Function:
     resumes: Optional[int] = None
     resumes_at: Optional[int] = None
     full_code: Optional[str] = None
+    limits: Tuple[LimitStanding, ...] = ()
 
 
 BREAK, RECOMPILATION, LIMIT, FALLBACK, ERROR = (

@@ -6,6 +6,7 @@ from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.base.visible import visible
 from depyf.diagnosis.break_advice import described_break, described_error_in_line
+from depyf.diagnosis.recompile_limits import in_words
 from depyf.report.model.cache_lookup import CacheLookup, changed_in_words
 from depyf.report.model.counts import (
     RAISED,
@@ -19,6 +20,7 @@ from depyf.report.model.counts import (
 from depyf.report.model.headline import ORDER_OF_FINDINGS, compile_time, cost_of, headline, settings_in_words
 from depyf.report.model.places import is_of_a_library, own_place, place_text
 from depyf.report.model.run import Artifact, Compilation, FailedEntryGuard, Fallback, Function, Place, Run
+from depyf.report.model.starts import PARTS, saved_seconds, total_parts
 from depyf.report.render.markdown_text import code, inline, link
 from depyf.report.render.memory_words import short_line, with_memory
 from depyf.torch_trace import file_names
@@ -26,6 +28,9 @@ from depyf.torch_trace.events import STANDALONE
 from depyf.torch_trace.stages import Stage
 
 _FINDINGS = 10
+
+_SHORT = 0.005
+"""Seconds. Parts of the compile time that take less are left out."""
 
 _STAGES = frozenset(stage.value for stage in Stage)
 
@@ -88,6 +93,11 @@ def _overview(run: Run) -> Iterator[str]:
     yield "|---|---:|"
     for title, number in rows:
         yield f"| {title} | {number} |"
+    times = [f"{PARTS[part]} {seconds:.2f} s" for part, seconds in total_parts(run).items() if seconds >= _SHORT]
+    if times and any(each.state == "hit" for each in run.cache_lookups):
+        saved = saved_seconds(run.cache_lookups)
+        told = "" if saved is None else f". PyTorch's caches report {saved:.2f} s as saved"
+        yield f"\nA start from caches: {', '.join(times)}{told}"
     for where, settings in settings_in_words(run):
         yield f"\nSettings that are not PyTorch's defaults{where}: {', '.join(map(code, settings))}"
 
@@ -118,6 +128,7 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
     sites = dict.fromkeys(each.compiled_at for each in run.compilations if each.compiled_at is not None)
     if sites:
         yield f"- `torch.compile` was called at {', '.join(_place(run, each) for each in sites)}"
+    yield from _limits(run)
     # Every compilation meets a break again: it is listed once, with their ids.
     met: Dict[Tuple[Optional[Place], str], Dict[str, None]] = {}
     for one in run.breaks:
@@ -137,7 +148,7 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         if recompile.advice:
             yield f"  - {inline(recompile.advice)}"
     yield from _fallbacks(run)
-    yield from map(_lookup, (each for each in run.cache_lookups if each.reason))
+    yield from map(_lookup, (each for each in run.cache_lookups if each.reason or each.saved is not None))
     for artifact in with_memory(run):
         yield f"- **Memory** of {inline(short_line(run, artifact))}"
     # Last the files of the function, then tables of what a backend has printed or split.
@@ -147,6 +158,17 @@ def _function(run: Run, function: Function, full_code: Optional[Artifact]) -> It
         yield "Files: " + ", ".join(_link(artifact) for artifact in files)
     yield from _printed(run)
     yield from _pieces(run)
+
+
+def _limits(run: Run) -> Iterator[str]:
+    """Yield where a function and its resume functions stand with Dynamo's limits."""
+    for number in dict.fromkeys(each.function for each in run.compilations if each.function is not None):
+        function = run.functions[number]
+        if function.limits:
+            which = "" if function.resumes is None else f" from line {function.resumes_at} on"
+            close = any(each.is_close for each in function.limits)
+            title = "**Cache entries, close to the limit**" if close else "Cache entries"
+            yield f"- {title}{which}: {inline(in_words(function.limits))}"
 
 
 def _fallbacks(run: Run) -> Iterator[str]:
@@ -180,7 +202,8 @@ def _stack(run: Run, each: Union[Fallback, FailedEntryGuard]) -> str:
 
 def _lookup(each: CacheLookup) -> str:
     which = f"{each.cache} {each.state}" + (", backward" if each.backward else "")
-    return f"- **Cache** ({inline(f'{each.compile_id}, {which}')}): {inline(each.reason)}" + inline(
+    said = each.reason or f"saved {each.saved:.2f} s, as PyTorch reports it"
+    return f"- **Cache** ({inline(f'{each.compile_id}, {which}')}): {inline(said)}" + inline(
         changed_in_words(each.changed)
     )
 

@@ -22,12 +22,14 @@ from depyf.diagnosis.guard_explanations import AND, MORE
 from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
 from depyf.diagnosis.guard_requirements import required
 from depyf.diagnosis.guard_sources import as_written
+from depyf.diagnosis.recompile_limits import in_words
 from depyf.report.analysis.source_facts import source_facts
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
 from depyf.report.model.manifest import defaults_of_lists, json_parts
 from depyf.report.model.phases import parts_in_words
 from depyf.report.model.run import Artifact, Place, Run
+from depyf.report.model.starts import PARTS
 from depyf.report.render.memory_words import for_page
 
 TextOf = Callable[[Artifact], Optional[str]]
@@ -123,7 +125,13 @@ def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     yield ',"links":'
     yield from _object(_links(run, stacks))
     parts = {"stacks": list(stacks), "statements": _statements(run)}
+    parts["part_words"] = PARTS
     parts["headline"] = headline(run)
+    parts["limits"] = {
+        number: (in_words(each.limits), any(limit.is_close for limit in each.limits))
+        for number, each in enumerate(run.functions)
+        if each.limits
+    }
     parts["order_of_findings"] = ORDER_OF_FINDINGS
     parts["more_changed"] = f"{AND}{MORE}"
     parts["phase_words"] = {name: called(name) for name in sorted({each.name for each in run.phases})}

@@ -15,9 +15,10 @@ from depyf.base.messages import describe
 from depyf.diagnosis.guard_explanations import explain
 from depyf.diagnosis.guard_text import read_failed
 from depyf.dynamo.entries.decorated import short_name_of_entry
+from depyf.dynamo.entries.limits import standings
 from depyf.dynamo.guards.entry_guards import EntryGuards
 from depyf.dynamo.guards.stable_expressions import Naming
-from depyf.dynamo.hooks import cache_entries, compiled_callables, known_code, private_names, torch_settings
+from depyf.dynamo.hooks import cache_entries, compiled_callables, known_code, private_names
 from depyf.dynamo.hooks.cache_entries import global_scope
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.dynamo.hooks.recovered import tensor_bytes
@@ -27,8 +28,6 @@ from depyf.torch_trace.recompiles import failed_guard
 
 _MOST_CODE = 20_000
 """Bytes of transformed code; decompiling more takes seconds, for which the program would stand still."""
-
-_LIMITS = ("recompile_limit", "cache_size_limit")
 
 
 class Budget:
@@ -86,7 +85,7 @@ def _function(code: CodeType, stable: StableNames, *, with_code: bool) -> Option
         filename=code.co_filename,
         first_line=code.co_firstlineno,
         entries=tuple(_entry(each, stable) for each in cached),
-        limit=_limit(),
+        limits=standings(code, {}),
         code=_code(code, cached, stable) if with_code else "",
     )
 
@@ -110,15 +109,6 @@ def _entry(cached: cache_entries.CacheEntry, stable: StableNames) -> AttachedEnt
         tensor_bytes=sum(tensor_bytes(scope[name]) for name in names if name in scope),
         deleted=cached.code is None,
     )
-
-
-def _limit() -> Optional[Tuple[str, int]]:
-    """Return the name and the value of Dynamo's limit of entries."""
-    for name in _LIMITS:
-        value = torch_settings.dynamo_setting(name)
-        if isinstance(value, int):
-            return name, value
-    return None
 
 
 def _code(code: CodeType, cached: Sequence[cache_entries.CacheEntry], stable: StableNames) -> str:

@@ -36,13 +36,16 @@ function cacheInShort(one) {
 
 // Why look-ups of one compilation did not hit, with the parts of the key that changed.
 function cacheReasons(run, one) {
-  const some = run.cache_lookups.filter((each) => each.compile_id === one.compile_id && each.reason);
+  const some = run.cache_lookups.filter((each) => each.compile_id === one.compile_id && (each.reason || each.saved !== null));
   if (!some.length) return null;
   return el("ul", {}, some.map((each) => el(
-    "li", {}, `${each.cache.replace(/_/g, " ")}${each.backward ? ", backward" : ""}: ${each.state}. ${shortened(each.reason, 400)}`,
+    "li", {}, `${each.cache.replace(/_/g, " ")}${each.backward ? ", backward" : ""}: ${each.state}. ${each.reason ? shortened(each.reason, 400) : `Saved ${seconds(each.saved)}, as PyTorch reports it`}`,
     each.changed.length ? el("ul", {}, each.changed.map((part) => el("li", {}, el("code", {}, part.name), changedValues(part)))) : null
   )));
 }
+
+// Where the seconds of a compilation went, which a start from caches is made of.
+const timePartsOf = (run, one) => Object.entries(one.time_parts).filter(([, part]) => part >= 0.005).map(([name, part]) => `${run.partWords[name] || name} ${seconds(part)}`).join(", ") || null;
 
 // Long values are left out of the page; one that a side lacks is empty.
 const changedValues = ({ before, now }) => (before === "..." && now === "..." ? "" : `: ${shortened(before || "not there", 100)} before, ${shortened(now || "not there", 100)} now`);
@@ -129,7 +132,9 @@ function aboutCompilation(run, one) {
     ["Function", one.function === null ? null : el("a", { href: run.hrefOf(run.startOf(one.function)) }, run.nameOf(one.function))],
     ["Result", one.failure ? `${statusOf(one)}: ${shortened(one.failure, 400)}` : statusOf(one)],
     ["Cache", [cacheText(one) || "not asked", cacheReasons(run, one)]],
+    ["What its time went into", timePartsOf(run, one)],
     ["Guards", el("a", { href: address("guards", [one.compile_id], {}, run) }, digits(one.guards.length))],
+    ["Entries of the function", run.limits[one.function] ? limitText(run.limits[one.function]) : null],
     ["Attempts", one.restarts.length ? `${one.attempts}, restarted for: ${one.restarts.map((each) => shortened(each, 200)).join("; ")}` : String(one.attempts)],
     ["torch.compile called at", one.compiled_at && place(run, one.compiled_at)], // logs do not have it
     ["Settings that are not PyTorch's defaults", settings.length ? el("code", {}, settings.join(", ")) : null],

@@ -34,6 +34,8 @@ class RunModel {
     this.orderOfFindings = packed.order_of_findings || "";
     this.moreChanged = packed.more_changed; // what follows in an advice differs from call to call
     this.counts = packed.counts || {};
+    this.partWords = packed.part_words || {};
+    this.limits = packed.limits || {}; // of functions: words, and whether half of a limit is used
     this.phaseWords = packed.phase_words || {};
     this.timeParts = packed.time_parts || [];
     this.memory = packed.memory || [];

@@ -22,7 +22,8 @@ function showRecompiles({ run, parts }, node) {
     el("h1", {}, "Recompiles"),
     run.recompiles.length
       ? groups.map((group) => recompileGroup(run, group, chosen))
-      : el("p", { class: "quiet" }, run.traced ? "Nothing was compiled twice." : NOT_TRACED)
+      : el("p", { class: "quiet" }, run.traced ? "Nothing was compiled twice." : NOT_TRACED),
+    limitTable(run)
   );
   if (run.lost.length) {
     add(node, [el("h2", { id: "left-to-python" }, [...new Set(run.lost.map(cameTo))].join(", ")), run.lost.map((each) => fallbackCard(run, each, [shortened(run.nameOf(each.function), 80), " ", each.place ? place(run, each.place) : null, " "]))]);
@@ -38,6 +39,20 @@ function showRecompiles({ run, parts }, node) {
     if (section) section.scrollIntoView({ block: "start" });
   }
 }
+
+// Where each function stands with Dynamo's limits, those that are close first.
+function limitTable(run) {
+  const known = Object.entries(run.limits).sort(([, one], [, other]) => other[1] - one[1]);
+  if (!known.length) return null;
+  const rows = known.map(([index, limit]) => [shortened(run.nameOf(Number(index)), 80), limitText(limit)]);
+  return [
+    el("h2", { id: "limits" }, "Cache entries and Dynamo's limits"),
+    el("p", { class: "quiet" }, "When this was written. After a limit, calls that fit no entry run as plain Python, or raise an error with fullgraph=True."),
+    tableOf("Cache entries and Dynamo's limits", ["Function", "Entries"], rows, { narrow: true }),
+  ];
+}
+
+const limitText = ([words, close]) => (close ? el("b", {}, words) : words);
 
 // What a guard compares, without the values: the same check of different entries has one column.
 const checkOf = (failed) => failed.checked || failed.text;
