@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import queue
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 import pytest
 
+from depyf.base.quick_dataclass import replace
 from depyf.dynamo.capture import progress as module
+from depyf.dynamo.capture import silence
 from depyf.dynamo.capture.progress import CompilationProgress
+from depyf.dynamo.capture.steps import step_of
 from depyf.dynamo.questions.watch import watch
+from depyf.report.model.manifest import to_json
+from depyf.report.model.run import Compilation, Function, Run, SourceFile
 from depyf.sweep.pool import FileDone
 from depyf.sweep.summary import SweepProgress
 from depyf.torch_trace.events import Event
@@ -250,3 +256,76 @@ def test_a_child_shows_its_own_line_and_not_that_of_its_parent(
     show.begin()
     show(START)
     assert "compiling 0/0 f (prog.py:3)" in stream.getvalue()
+
+
+def test_between_two_reports_a_line_says_what_the_stack_shows(clock: List[float]) -> None:
+    stream = io.StringIO()
+    show = CompilationProgress(stream)
+    show(START)
+    clock[0] += 4
+    show._silent("kernels are built")
+    assert stream.getvalue() == ""
+    clock[0] += 7
+    show(event("chromium_event"))  # which says nothing about the step
+    show._silent("kernels are built")
+    clock[0] += 9
+    show._silent("kernels are built")
+    clock[0] += 1
+    show._silent("kernels are built")
+    show._silent(None)  # nothing is compiled any more, whatever was not reported
+    clock[0] += 1
+    show(END)
+    show._silent("kernels are built")
+    assert stream.getvalue().splitlines() == [
+        "depyf: compiling 0/0 f (prog.py:3): kernels are built, 11.0 s",
+        "depyf: compiling 0/0 f (prog.py:3): kernels are built, 21.0 s, no news of PyTorch for 10 s",
+        "depyf: compiled 0/0 f (prog.py:3) in 22.0 s",
+    ]
+
+
+def test_a_thread_tells_while_something_is_compiled_and_is_gone_before_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: queue.Queue[Optional[str]] = queue.Queue()
+    monkeypatch.setattr(silence, "step_of", lambda stack: stack[0].f_code.co_name)
+    silent = silence.Silence(told.put, 0.01)
+    silent.begin()
+    assert told.get(timeout=60)  # the function in which this thread waits
+    thread = silent._thread
+    assert thread is not None
+    silent.begin()
+    assert silent._thread is thread  # one is enough
+    silence._before_fork()
+    assert not thread.is_alive()
+    silent.begin()
+    assert silent._thread is not thread
+    silent.end(wait=60)
+
+
+def test_how_long_a_function_took_in_an_earlier_run(tmp_path: Path, clock: List[float]) -> None:
+    compilation = Compilation("0/0", 0, seconds=41.25)
+    run = Run(sources=(SourceFile("/a/prog.py", ""),), functions=(Function("f", "f", 0, 3, 4),))
+    (tmp_path / "manifest.json").write_text(to_json(replace(run, compilations=(compilation,))))
+    stream = Terminal()
+    show = CompilationProgress(stream)
+    show._earlier = silence.EarlierTimes(str(tmp_path))
+    show(START)
+    assert "earlier" not in stream.getvalue()  # one that is over at once is worth no reading
+    clock[0] += 2
+    show(event("dynamo_output_graph"))
+    assert "graph captured, 2.0 s (in an earlier run 41.2 s)" in stream.getvalue()
+    for broken in ("{", '{"schema": 99}'):
+        (tmp_path / "manifest.json").write_text(broken)
+        assert silence.EarlierTimes(str(tmp_path)).seconds("f (prog.py:3)") == 0
+
+
+@pytest.mark.torch
+def test_the_stack_of_a_compilation_shows_its_step() -> None:
+    torch = pytest.importorskip("torch")
+    found: List[Optional[str]] = []
+
+    def backend(graph: object, inputs: object) -> object:
+        found.append(step_of(silence._stack(sys._getframe())))
+        return graph
+
+    torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    assert [str(step)[:6] for step in found] == ["Dynamo"]  # of which step Dynamo calls a backend differs
+    assert step_of(silence._stack(sys._getframe())) is None

@@ -10,23 +10,10 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.attached import Compiling, Line
 from depyf.base.own_package import is_own, without_launcher
+from depyf.dynamo.capture.steps import step_of
 from depyf.dynamo.hooks import known_code, private_names
 from depyf.dynamo.hooks.nested_code import qualified_name
 from depyf.torch_trace.user_code import is_library
-
-_STAGES = (
-    (private_names.DELETED_GUARDS.module, "guards are built"),
-    (private_names.PY_CODE_CACHE.module, "kernels are built or loaded"),
-    (private_names.ASYNC_COMPILE.module, "kernels are built"),
-    (private_names.INDUCTOR.whole, "Inductor lowers the graph"),
-    (private_names.FUNCTORCH.whole, "AOTAutograd traces"),
-    (private_names.TRANSLATOR.module, "Dynamo traces"),
-    (private_names.DYNAMO.whole, "Dynamo compiles"),
-)
-"""The step of PyTorch in words, by the module of the innermost frame that is of one of these, first match."""
-
-_COMPILERS = (private_names.COMPILE_FX.module, private_names.CODE.module)
-"""The modules whose frames are on the stack of a compilation."""
 
 
 def own_frame() -> Optional[FrameType]:
@@ -69,11 +56,9 @@ def imported_now(main: Optional[FrameType]) -> Optional[str]:
 
 
 def _compiling(thread: str, stack: Sequence[FrameType]) -> Optional[Compiling]:
-    modules = [str(frame.f_globals.get("__name__")) for frame in stack]
-    # ``run`` of Inductor's compiler is what runs CUDA graphs later on.
-    if not any(module in _COMPILERS and frame.f_code.co_name != "run" for module, frame in zip(modules, stack)):
+    step = step_of(stack)
+    if step is None:
         return None
-    matches = (words for module in modules for prefix, words in _STAGES if f"{module}.".startswith(f"{prefix}."))
     code = next((found for found in map(private_names.CODE.in_frame, stack) if found is not None), None)
     number = next((found for found in map(private_names.COMPILE_ID.in_frame, stack) if found is not None), None)
     # PyTorch keeps the time of each thread apart.
@@ -83,7 +68,7 @@ def _compiling(thread: str, stack: Sequence[FrameType]) -> Optional[Compiling]:
     name, place = "", None
     if isinstance(code, CodeType):
         name, place = qualified_name(code), (code.co_filename, code.co_firstlineno)
-    return Compiling(thread, name, place, str(number or ""), next(matches, "PyTorch compiles"), seconds)
+    return Compiling(thread, name, place, str(number or ""), step, seconds)
 
 
 def users_stack(main: Optional[FrameType]) -> Tuple[Line, ...]:
