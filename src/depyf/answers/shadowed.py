@@ -33,6 +33,8 @@ class ShadowFinding:
     cause: str
     difference: str = ""
     advice: str = ""
+    values: Tuple[str, ...] = ()
+    """What ``cause`` quotes of the program's values."""
 
     @property
     def line(self) -> Optional[int]:
@@ -72,6 +74,16 @@ class ShadowCounts:
     sampled: int
     checked: int
     reasons: Mapping[str, int]
+
+    def since(self, earlier: ShadowCounts) -> ShadowCounts:
+        """Return how far it has looked since it had looked this far."""
+        reasons = {reason: count - earlier.reasons.get(reason, 0) for reason, count in self.reasons.items()}
+        return ShadowCounts(
+            self.calls - earlier.calls,
+            self.sampled - earlier.sampled,
+            self.checked - earlier.checked,
+            {reason: count for reason, count in reasons.items() if count},
+        )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+from pathlib import Path
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 import pytest
@@ -20,6 +21,7 @@ torch = pytest.importorskip("torch")
 from stale_programs import DROPPED, GUARDED_LATER, HEALTHY, STALE, Case  # noqa: E402
 
 import depyf  # noqa: E402
+from depyf.report.model.manifest import from_json  # noqa: E402
 
 nn = torch.nn
 X = torch.ones(2)
@@ -347,3 +349,40 @@ def test_a_planted_fault_is_found_with_its_cause_and_line(plant: Callable[[], Pl
     assert planted.cause in found.cause
     assert line_here(plant) in (found.line, None)
     assert found.difference
+
+
+def test_what_was_found_is_in_the_dumps_that_are_open(tmp_path: Path) -> None:
+    planted = variable_of_closure()
+    with shadowed() as seen:
+        planted.call()
+        planted.change()
+        with depyf.prepare_debug(tmp_path / "first"):
+            planted.call()
+            with depyf.prepare_debug(tmp_path / "second", values="types"), depyf.prepare_debug(tmp_path / "second"):
+                planted.call()
+    (found,) = seen.findings
+    for name, calls, cause in (
+        ("first", 2, found.cause),
+        ("second", 1, found.cause.replace("5.0", "...").replace("2.0", "...")),
+    ):
+        run = from_json((tmp_path / name / "manifest.json").read_text())
+        assert run.shadow is not None
+        assert (run.shadow.calls, run.shadow.sampled, run.shadow.checked) == (calls, calls, calls)
+        (entry,) = run.shadow.found
+        assert (entry.kind, entry.compile_id, entry.cause) == ("dropped guard", "0/0", cause)
+        assert entry.place is not None
+        assert (run.sources[entry.place[0]].path, entry.place[1]) == found.place
+        assert run.findings[0].title.endswith(cause)
+        assert (run.findings[0].kind, run.findings[0].place) == ("dropped guard", entry.place)
+        index = (tmp_path / name / "index.md").read_text()
+        assert "has a dropped guard that fails: factor is" in index.partition("\n1. **")[2].partition("\n")[0]
+        times = f"{calls} of {calls} call{'s' if calls > 1 else ''}"
+        assert f"depyf shadow: {times} of compiled functions checked: 1 dropped guard finding" in index
+
+
+def test_a_dropped_guard_is_found_once_whatever_its_value() -> None:
+    compiled = unguarded(lambda x, k: x * k, dynamic=False)
+    with shadowed() as seen:
+        for k in range(4):
+            compiled(X, k)
+    assert [each.cause.partition(",")[0] for each in seen.findings] == ["k is 1"]

@@ -736,3 +736,22 @@ def test_no_exception_of_the_entry_on_copies_reaches_the_program(monkeypatch: py
         assert torch.equal(compiled(X), X + 1)
     assert seen.counts.checked == 0
     assert any("its entry on copies: End" in reason for reason in seen.not_checked)
+
+
+WIDTH = torch.ones(4)
+
+
+def test_guards_that_dynamo_writes_in_python_are_no_code_of_the_program() -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2 if y.shape[0] * 2 != WIDTH.shape[0] * 5 else y * 4
+
+    # The guard of the second part names the globals of this module as a whole, which has an iterator.
+    torch._dynamo.mark_dynamic(WIDTH, 0)
+    compiled = torch.compile(function, backend="eager", dynamic=True)
+    with shadowed() as seen:
+        for size in (6, 9, 12):
+            compiled(torch.ones(size))
+    assert seen.findings == []
+    assert seen.counts.checked == 2

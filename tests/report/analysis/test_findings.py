@@ -20,6 +20,8 @@ from depyf.report.model.run import (
     Phase,
     Recompile,
     Run,
+    Shadow,
+    ShadowedEntry,
     SourceFile,
 )
 
@@ -332,3 +334,17 @@ def test_waiting_for_a_compiler_that_is_counted_is_not_counted_again() -> None:
     ]
     alone = parts_in_words(run(phases=both[1:]))
     assert [(words, seconds) for seconds, words, _ in alone] == [("the compilers of kernels", 10.0)]
+
+
+def test_what_shadow_found_comes_first() -> None:
+    stale = ShadowedEntry("0/0", "stale", "f", "n was 1, is 2", (0, 4), "output differs", "compile anew")
+    of = run(recompiles=(recompile("0/1", 0),), shadow=Shadow(9, 2, 2, found=(stale,)))
+    first, second = findings_of(of, Parts())
+    assert first == Finding(
+        "Compiled f computes something else than eager mode: n was 1, is 2",
+        "Output differs. Compile anew.",
+        place=(0, 4),
+        compile_id="0/0",
+        kind="stale",
+    )
+    assert second.kind == "recompilation"

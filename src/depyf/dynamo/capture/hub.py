@@ -34,6 +34,7 @@ from depyf.dynamo.capture.provenance import Provenance
 from depyf.dynamo.capture.recompile_facts import with_live_facts
 from depyf.dynamo.capture.records import CompiledFunction
 from depyf.dynamo.capture.session import Session
+from depyf.dynamo.capture.shadow_looks import Count, ShadowLook
 from depyf.dynamo.capture.trace_by_hooks import supplement
 from depyf.dynamo.capture.transformed import bytecode_hook
 from depyf.dynamo.capture.warm_caches import WarmCaches
@@ -112,6 +113,7 @@ class Capture:
         self._runs: Deque[CodeType] = deque(maxlen=_RUNS)
         """The transformed code that has run and is not counted yet. C code appends to it (``run_callback``)."""
         self.last_directory: Optional[str] = None
+        self._shadows: List[Count] = []
 
     def current(self) -> Optional[Session]:
         """Return the innermost session, or None."""
@@ -157,6 +159,7 @@ class Capture:
         try:
             with self._lock:
                 self.count_runs()
+                session.looks = [ShadowLook(each) for each in self._shadows]
                 self._sessions = (*self._sessions, session)
                 self.last_directory = session.directory.path
                 self.writer.begin(session)
@@ -184,11 +187,29 @@ class Capture:
         safely("ending the capture")(self._detach)(session)
         safely("keeping what a session has seen")(self.writer.keep)(session)
 
+    def begin_shadow(self, count: Count) -> None:
+        """Note in the sessions that are open, and in those that start meanwhile, how far a ``shadow`` looks."""
+        with self._lock:
+            self._shadows.append(count)
+            for session in self._sessions:
+                session.looks.append(ShadowLook(count))
+
+    def end_shadow(self, count: Count) -> None:
+        """End what ``begin_shadow`` has begun. May be called again."""
+        with self._lock:
+            self._shadows = [each for each in self._shadows if each != count]
+            for session in self._sessions:
+                for look in session.looks:
+                    if look.count == count:
+                        look.end()
+
     def _detach(self, session: Session) -> None:
         """Stop ``session``. May be called again if it was interrupted."""
         with self._lock:
             self.count_runs()
             self._sessions = tuple(each for each in self._sessions if each is not session)
+            for look in session.looks:
+                look.end()
             self._caches.follow(self._sessions)
             if not self._sessions:
                 self._uninstall()

@@ -23,6 +23,7 @@ from depyf.dynamo.capture.fallbacks import fallbacks, is_users, is_users_file
 from depyf.dynamo.capture.records import Cause, EarlierFunction, GraphFile, Incomplete, KernelFile, TransformedCode
 from depyf.dynamo.capture.session import Receivers, Session
 from depyf.dynamo.hooks import frame_evaluation, frames, private_names, torch_settings
+from depyf.dynamo.hooks.compiled_callables import caller_of_hook
 from depyf.dynamo.hooks.patching import Undo, registered
 from depyf.dynamo.hooks.safely import has_failed, safely
 from depyf.report.model.run import STALE
@@ -70,10 +71,10 @@ def watch_plain_calls(receivers: Receivers) -> Optional[Undo]:
     def callback_from_stance(callback: object) -> object:
         answer = original(callback)
         if open_ and (Session.reached_limits or callable(callback)):
-            counts.note(callback, sys._getframe(1).f_locals.get("fn"))
+            counts.note(callback, caller_of_hook(sys._getframe(1)).f_locals.get("fn"))
         if open_ and (callback is None or callable(callback)):
             if not callable(answer):
-                frame = sys._getframe(1)
+                frame = caller_of_hook(sys._getframe(1))
                 if callback is not None or not _is_of_others(frame.f_locals.get("fn"), others):
                     note(callback, frame)
             # It matters where nothing is compiled, and reading the setting takes as long as all the rest.

@@ -12,6 +12,7 @@ from dataclasses import field
 from types import CodeType
 from typing import Mapping, Optional, Tuple, TypeVar, Union
 
+from depyf.answers.shadowed import ShadowFinding
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.entries.limits import Limits
 from depyf.report.model import counts
@@ -232,6 +233,14 @@ class CachedWithPasses:
     passes: Tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class ShadowFound:
+    """What ``shadow`` found in a call: the entry that it hits has this compile id."""
+
+    compile_id: Optional[str]
+    found: ShadowFinding
+
+
 Record = Union[
     Event,
     CompiledFunction,
@@ -247,5 +256,6 @@ Record = Union[
     NoteFile,
     Incomplete,
     CachedWithPasses,
+    ShadowFound,
 ]
 R = TypeVar("R", bound=Record)

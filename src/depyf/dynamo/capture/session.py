@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, ClassVar, Dict, List, Optional,
 
 from depyf.base.locks import Lock
 from depyf.dynamo.capture.records import CompiledFunction, GraphFile, KernelFile, R, Record, TransformedCode
+from depyf.dynamo.capture.shadow_looks import ShadowLook
 from depyf.dynamo.hooks import frame_evaluation, frames
 from depyf.dynamo.store.directory import DumpDirectory
 from depyf.dynamo.store.names import StableNames
@@ -79,6 +80,8 @@ class Session:
         self.limited_calls: Dict[int, int] = {}  # the calls of this code, from the one on that reached the limit
         self.profiled: List[Profiled] = []
         """What was measured while the session was open."""
+        self.looks: List[ShadowLook] = []
+        """How far each ``shadow`` has looked that was open meanwhile."""
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 

@@ -15,6 +15,7 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.capture.records import Record
 from depyf.dynamo.capture.session import Session
+from depyf.dynamo.capture.shadow_looks import ShadowLook
 from depyf.report.model.manifest import ManifestError
 from depyf.report.model.run import Run
 from depyf.report.read.own_files import manifest_name
@@ -96,6 +97,9 @@ class Chronicle:
     """How often each graph has run and how long, by name, and whether it is the backward; from traces."""
     notes: Dict[str, None] = field(default_factory=dict)
     """Notes of ended sessions: what the program ran eagerly, and why nothing was compiled."""
+
+    looks: List[ShadowLook] = field(default_factory=list)
+    """How far each ``shadow`` has looked beside a session that has ended."""
 
     hidden: Optional[HiddenValues] = None
     """The values that the files do not show, if a session hides them."""

@@ -31,9 +31,11 @@ from depyf.dynamo.capture.records import (
     KernelFile,
     PassesFile,
     Record,
+    ShadowFound,
     TransformedCode,
 )
 from depyf.dynamo.capture.session import Session
+from depyf.dynamo.capture.shadow_looks import ShadowLook, together
 from depyf.dynamo.dump.chronicle import BEHIND, BEHIND_TEXT, MISSED_TEXT, Chronicle, EndedProcess, EndedSessions
 from depyf.dynamo.dump.facts import (
     artifacts_of,
@@ -47,7 +49,7 @@ from depyf.dynamo.guards.live_values import forget
 from depyf.dynamo.hooks import frame_evaluation, structured_trace_listener, torch_names
 from depyf.dynamo.hooks.safely import Failure, failure_listeners, safely
 from depyf.dynamo.store.directory import DumpDirectory
-from depyf.report.analysis.facts import Facts, Files, Recorder
+from depyf.report.analysis.facts import Facts, Files, Recorder, ShadowFact
 from depyf.report.analysis.from_events import build_run, without_events
 from depyf.report.analysis.timings import with_timings
 from depyf.report.diff.matching import ComparedRun
@@ -100,6 +102,7 @@ def note_runs(session: Session) -> None:
             known.times[graph] = (earlier[0] + count, earlier[1] + seconds)
             known.stale = True  # the written files lack it
         session.graph_times.clear()
+        known.stale = known.stale or bool(session.looks)
     for record in session.records(TransformedCode):
         times = session.times_run(record)
         if known is not None and times is not None and (frame_evaluation.reports_runs() or session.ran):
@@ -114,6 +117,9 @@ def reset_after_fork() -> None:
             known.ended, known.written, known.forked, known.page = EndedSessions(), None, True, None
             known.postponed, known.stale, known.missed, known.behind = False, False, (), None
             known.skipped = {id(session): session.count() for session in known.open}
+            known.looks = []
+            for session in known.open:
+                session.looks = [ShadowLook(each.count) for each in session.looks if each.is_open]
 
 
 def move_after_fork(session: Session, parents: DumpDirectory) -> None:
@@ -197,6 +203,7 @@ def end(session: Session) -> None:
             records = session.all_records()[known.skipped.pop(id(session), 0) :]
             known.last = session.of_records(())
             known.notes.update(dict.fromkeys(_notes(session)))
+            known.looks += session.looks
             dropped = known.ended.add([_without_text(record) for record in records], time.time())
             forget(_full_code(dropped) - _full_code(known.ended.records()))
             for record in dropped:
@@ -335,6 +342,7 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
             transformed=transformed_facts(records, known.runs, known.times),
             fallbacks=fallback_facts(session, records),
             full_code=full_code_of(records),
+            shadowed=_shadowed(session, known, records),
         ),
     )
     run = with_chosen_launches(with_passes(run, records), records)
@@ -349,6 +357,14 @@ def _run_of(session: Session, known: Chronicle, records: Sequence[Record]) -> Tu
     reported = (each for each in _failures(records) if each not in known.own_failures)
     run = replace(run, failures=(*run.failures, *reported))
     return _shown(run, known), {artifact.id: artifact.content or "" for artifact in artifacts}
+
+
+def _shadowed(session: Session, known: Chronicle, records: Sequence[Record]) -> Optional[ShadowFact]:
+    """Return what ``shadow`` has found beside the sessions; None if none was open."""
+    looks = [look for each in (*known.open, session) for look in each.looks]
+    counts = together([*known.looks, *looks])
+    found = dict.fromkeys((each.compile_id, each.found) for each in records if isinstance(each, ShadowFound))
+    return None if counts is None else ShadowFact(counts, tuple(found))
 
 
 def _left_out(known: Chronicle) -> List[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, List, Optional
 
 from depyf.dynamo.hooks import private_names
@@ -41,3 +41,10 @@ def sizes_that_dynamo_has_seen() -> Optional[Any]:
     """Return the table, by code, from which Dynamo reports varying sizes, ``None`` if this torch keeps it elsewhere."""
     read = private_names.SIZES_SEEN.find()
     return None if read is None else read()
+
+
+def is_guard(frame: FrameType) -> bool:
+    """Return whether a frame evaluates guards for which Dynamo has written Python: those about sizes."""
+    code = frame.f_code
+    is_written = (code.co_filename, code.co_name, code.co_varnames[:1]) == ("<string>", "guard", ("L",))
+    return is_written and frame.f_globals.keys() - {"__builtins__"} == {"G"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Mapping, Optional, Sequence, Tuple
 
+from depyf.answers.shadowed import ShadowCounts, ShadowFinding
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.report.analysis.functions import Key
@@ -118,6 +119,14 @@ class Files:
 
 
 @dataclass(frozen=True)
+class ShadowFact:
+    """How far ``shadow`` has looked, and what it has found, by the compile id of the entry."""
+
+    counts: ShadowCounts
+    found: Sequence[Tuple[Optional[str], ShadowFinding]] = ()
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the process knew beyond the events.
 
@@ -129,4 +138,5 @@ class Facts:
     transformed: Sequence[TransformedFact] = ()
     fallbacks: Optional[Sequence[FallbackFact]] = None
     full_code: Mapping[Key, str] = field(default_factory=dict)
+    shadowed: Optional[ShadowFact] = None
     notes: Sequence[str] = ()

@@ -21,6 +21,7 @@ from depyf.diagnosis.guard_explanations import AND, MORE
 from depyf.diagnosis.recompile_limits import in_words
 from depyf.report.analysis.costs import Costs
 from depyf.report.analysis.in_parts import Parts
+from depyf.report.analysis.shadowed import shadow_findings
 from depyf.report.analysis.shapes import own_places
 from depyf.report.analysis.sources import Sources
 from depyf.report.model import run as run_model
@@ -36,9 +37,9 @@ _LONGEST_CHECK = 80
 
 
 def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple[Finding, ...]:
-    """Return the findings, with the ``issues`` of ``torch.export``, in this order: user code before libraries, limits
-    first, more compile time first, more occurrences first. Facts about the machine and its compilers, which have no
-    line of the program, come last."""
+    """Return the findings, with the ``issues`` of ``torch.export``, in this order: what ``shadow`` found, user code
+    before libraries, limits first, more compile time first, more occurrences first. Facts about the machine and its
+    compilers, which have no line of the program, come last."""
     none: List[Finding] = []
     # A recompilation of what goes on after a break is the recompilation's cost, and not the break's.
     costs = Costs(run)
@@ -59,7 +60,8 @@ def findings_of(run: Run, parts: Parts, issues: Sequence[Finding] = ()) -> Tuple
             -each.count,
         )
     )
-    return (*found, *parts.part("where the time went", none, _all_of, _slow, run))
+    wrong = parts.part("what to do first", none, _all_of, shadow_findings, run)
+    return (*wrong, *found, *parts.part("where the time went", none, _all_of, _slow, run))
 
 
 def _all_of(kind: Callable[..., Iterable[Finding]], *args: object) -> List[Finding]:

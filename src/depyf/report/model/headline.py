@@ -16,7 +16,8 @@ EXPORTED = "exported_program"
 """The stage of the program that torch.export made, in torch's trace."""
 
 ORDER_OF_FINDINGS = (
-    "Findings that your own lines lead to come first, then findings of libraries. In both, recompile limits come "
+    "Findings that your own lines lead to come first, then findings of libraries; what depyf.shadow found comes before "
+    "all others. In both, recompile limits come "
     "first; the others are sorted by the compile time that they cost, then by how often they happened. Facts about "
     "the machine come last."
 )

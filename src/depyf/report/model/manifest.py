@@ -348,7 +348,7 @@ def _places(run: Run) -> Iterator[Place]:
             yield from timed.places
     yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
-    with_place += (run.cudagraph_skips, run.cudagraph_rerecords)
+    with_place += (run.cudagraph_skips, run.cudagraph_rerecords, () if run.shadow is None else run.shadow.found)
     with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
     yield from (each.place for group in with_place for each in group if each.place is not None)
 

@@ -325,6 +325,8 @@ BREAK, RECOMPILATION, LIMIT, FALLBACK, ERROR = (
     "error",
 )
 CUDA_GRAPHS, EXPORT, COMPILE_TIME = "CUDA graphs", "export", "compile time"
+STALE, DROPPED_GUARD, WRONG = "stale", "dropped guard", "wrong"
+"""What ``shadow`` finds, in the words of ``answers/shadowed.py``."""
 
 
 @dataclass(frozen=True)
@@ -369,6 +371,44 @@ class CudaGraphRerecord:
     times: int = 1
     place: Optional[Tuple[int, int]] = None
     advice: str = ""
+
+
+@dataclass(frozen=True)
+class ShadowedEntry:
+    """A cache entry that computed something else than eager mode in a call, or whose dropped guard failed for it.
+
+    ``kind`` is ``stale``, ``dropped guard`` or ``wrong``, ``function`` what was called. ``place`` is the line that
+    reads the value, or where the function begins. ``values`` are the program's values that ``cause`` quotes.
+    """
+
+    compile_id: Optional[str]
+    kind: str
+    function: str
+    cause: str
+    place: Optional[Tuple[int, int]] = None
+    difference: str = ""
+    advice: str = ""
+    values: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotShadowed:
+    """Why ``calls`` sampled calls were not checked."""
+
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """What ``shadow`` did in a run: the calls of compiled functions, how many of them it has sampled and checked, why
+    it has not checked the others, and what it has found."""
+
+    calls: int
+    sampled: int
+    checked: int
+    not_checked: Tuple[NotShadowed, ...] = ()
+    found: Tuple[ShadowedEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -424,6 +464,7 @@ class Run:
     fallbacks: Tuple[Fallback, ...] = ()
     cudagraph_skips: Tuple[CudaGraphSkip, ...] = ()
     cudagraph_rerecords: Tuple[CudaGraphRerecord, ...] = ()
+    shadow: Optional[Shadow] = None
     cache_lookups: Tuple[CacheLookup, ...] = ()
     cache_settings: Tuple[Tuple[str, ...], ...] = ()
     settings: Tuple[Tuple[str, ...], ...] = ()

@@ -14,9 +14,23 @@ from urllib.parse import quote
 from depyf.base.visible import visible
 from depyf.report.model.headline import cost_of
 from depyf.report.model.places import place_text
-from depyf.report.model.run import BREAK, ERROR, FALLBACK, LIMIT, RECOMPILATION, Finding, Run
+from depyf.report.model.run import (
+    BREAK,
+    DROPPED_GUARD,
+    ERROR,
+    FALLBACK,
+    LIMIT,
+    RECOMPILATION,
+    STALE,
+    WRONG,
+    Finding,
+    Run,
+)
 
-_LEVELS = {ERROR: "error", BREAK: "warning", RECOMPILATION: "warning", FALLBACK: "warning", LIMIT: "warning"}
+_LEVELS = {
+    **dict.fromkeys((ERROR, STALE, WRONG, DROPPED_GUARD), "error"),
+    **dict.fromkeys((BREAK, RECOMPILATION, FALLBACK, LIMIT), "warning"),
+}
 """By kind of finding; the others are facts to know, not to mend."""
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

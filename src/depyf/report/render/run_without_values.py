@@ -19,6 +19,7 @@ from depyf.report.model.run import (
     Finding,
     GraphBreak,
     Run,
+    Shadow,
     ShapeEvent,
     SourceFile,
 )
@@ -111,6 +112,7 @@ def run_without_values(run: Run, hiding: Hiding) -> Run:
     recompiles = tuple(
         replace(each, failed=tuple(_failed(one, hiding, words) for one in each.failed)) for each in run.recompiles
     )
+    shadow = None if run.shadow is None else _shadow(run.shadow, hiding, words)
     shapes = tuple(_shape(each, hiding) for each in run.shapes)
     hidden_symbols = {new.text.partition(" ")[0] for new, old in zip(shapes, run.shapes) if new.text != old.text}
     return replace(
@@ -127,6 +129,7 @@ def run_without_values(run: Run, hiding: Hiding) -> Run:
         settings=hiding.settings(run.settings),
         cudagraph_rerecords=_texts(run.cudagraph_rerecords, hiding, "reason", "advice"),
         shapes=shapes,
+        shadow=shadow,
         timings=tuple(replace(each, outside=_texts(each.outside, hiding, "reason")) for each in run.timings),
         findings=tuple(_finding(each, hiding, words) for each in run.findings),
         notes=_messages(run.notes, hiding),
@@ -178,6 +181,19 @@ def _failed(each: FailedEntryGuard, hiding: Hiding, words: Dict[str, str]) -> Fa
         before=None if before is None else hiding.message(before),
         now=None if now is None else hiding.message(now),
     )
+
+
+def _shadow(shadow: Shadow, hiding: Hiding, words: Dict[str, str]) -> Shadow:
+    """Return what ``shadow`` has found without the values that it quotes; note its words in ``words``."""
+    found = []
+    for each in shadow.found:
+        said = each.cause
+        for value in sorted(each.values, key=len, reverse=True):
+            said = said.replace(value, "...")
+        words[each.cause] = said = hiding.message(said)
+        found.append(replace(each, cause=said, values=()))
+    hidden = _texts(found, hiding, "difference", "advice")
+    return replace(shadow, found=hidden, not_checked=_texts(shadow.not_checked, hiding, "reason"))
 
 
 def _break(each: GraphBreak, hiding: Hiding) -> GraphBreak:

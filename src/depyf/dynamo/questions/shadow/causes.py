@@ -38,6 +38,11 @@ class FailingGuard:
         self._guard = guard
         self._why = why
 
+    @property
+    def key(self) -> Tuple[object, ...]:
+        """What identifies the guard: its value may be another one in each call."""
+        return id(self._entry.guard_manager), self._guard.code, self._guard.source, self._why
+
     def finding(self, wrong: Sequence[Measured], skipped: str = "") -> ShadowFinding:
         """Return what is reported; ``wrong`` are the values that differ, ``skipped`` is why nothing was run twice."""
         name, code = self._target.shown
@@ -45,7 +50,9 @@ class FailingGuard:
         ran = in_short(wrong) if wrong else "the results were not compared" + (f": {skipped}" if skipped else "")
         advice = "let the filter keep this guard" if self._why == _FILTER else "do not skip guards here"
         cause = f"{self._guard.explanation.words}, and {self._why}"
-        return ShadowFinding(DROPPED, name, self._entry.compile_id or "", place, cause, ran, advice)
+        said = self._guard.explanation
+        values = tuple(each for each in (said.before, said.now) if each)
+        return ShadowFinding(DROPPED, name, self._entry.compile_id or "", place, cause, ran, advice, values)
 
 
 _FILTER = "guard_filter_fn has dropped the guard on this"
@@ -92,9 +99,9 @@ class CauseSearch:
         begin = (code.co_filename, code.co_firstlineno)
         if proved:
             read = proved[0]
-            return ShadowFinding(
-                STALE, name, entry, read.place or begin, self._stale(proved), in_short(wrong), read.advice or _ADVICE
-            )
+            cause, values = self._stale(proved)
+            place, advice = read.place or begin, read.advice or _ADVICE
+            return ShadowFinding(STALE, name, entry, place, cause, in_short(wrong), advice, values)
         cause = f"no value was found that explains it, so what {entry} computes is wrong"
         if reads:
             cause += f"; or one of these has changed, which no guard checks: {listed([e.name for e in reads], _NAMED)}"
@@ -140,17 +147,21 @@ class CauseSearch:
         guards = self._unfiltered.of(self._hit.entry.guard_manager)
         return set() if guards is None else {line.source for line in EntryGuards.of(guards, "guard").lines}
 
-    def _stale(self, proved: Sequence[StaleRead]) -> str:
-        names = []
+    def _stale(self, proved: Sequence[StaleRead]) -> Tuple[str, Tuple[str, ...]]:
+        """Return the cause in words, and the values that it quotes."""
+        names: List[str] = []
+        values: List[str] = []
         for read in proved[:_NAMED]:
             known = self._changed.get((read.function, read.name))
             if known is None:
                 names.append(f"no guard checks {read.name}, read by {read.function}: {read.proof}")
+                values.append(read.proof)
             else:
                 was = self._named(known[0], known[1].value, known[1].words)
                 now = self._named(known[0], known[2], in_words(known[2]))
                 names.append(f"{read.name} was {was}, is {now}, and no guard checks it")
-        return "; or ".join(names) if not proved[0].alone else "; ".join(names)
+                values += [said for said in (was, now) if said in (known[1].words, in_words(known[2]))]
+        return ("; or " if not proved[0].alone else "; ").join(names), tuple(values)
 
 
 _ADVICE = "compile anew after the change (torch.compiler.reset()), or read the value where Dynamo guards it"

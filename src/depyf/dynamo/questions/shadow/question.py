@@ -8,13 +8,15 @@ too; with ``run=False`` only these, and nothing runs twice.
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Set, TextIO, Tuple
+from typing import Callable, Dict, List, Optional, TextIO, Tuple
 
 from depyf.answers.shadowed import ShadowCounts, Shadowed, ShadowFinding, summary
 from depyf.answers.why import WhyEntry
 from depyf.base.locks import Lock
 from depyf.base.plain_data import HasAnswer
 from depyf.base.without_collector import without_collector
+from depyf.dynamo.capture.hub import capture
+from depyf.dynamo.capture.records import ShadowFound
 from depyf.dynamo.entries.call_target import CallTarget, target_entered
 from depyf.dynamo.entries.called_entries import entries_of
 from depyf.dynamo.hooks import frame_evaluation, torch_names
@@ -63,7 +65,8 @@ class Shadow(CallbackContext, HasAnswer):
         self._earlier = EarlierValues()
         self._lock = Lock()
         self._busy = False
-        self._known: Set[Tuple[object, ...]] = set()
+        self._known: Dict[Tuple[object, ...], ShadowFinding] = {}
+        """What was found, by the guard, or by the entry."""
         self._not_again: Dict[Tuple[object, ...], str] = {}
         """Entries that are not run again, with the reason: a run was stopped, or their results are random."""
         self._undo: List[Undo] = []
@@ -76,9 +79,11 @@ class Shadow(CallbackContext, HasAnswer):
             self._sampler.install,
         ):
             install(self._undo, "starting to shadow", hook)
+        capture.begin_shadow(self._count)
 
     def _drop(self, entry: object) -> None:
         uninstall(self._undo, "ending to shadow")
+        capture.end_shadow(self._count)
 
     def _stopped(self, *, failed: bool) -> None:
         if self._callback is None:
@@ -87,6 +92,9 @@ class Shadow(CallbackContext, HasAnswer):
     @property
     def counts(self) -> ShadowCounts:
         """How far it has looked."""
+        return self._count()
+
+    def _count(self) -> ShadowCounts:
         sampler = self._sampler
         return ShadowCounts(sampler.calls, sampler.sampled, self._checked, dict(self.not_checked))
 
@@ -138,7 +146,7 @@ class Shadow(CallbackContext, HasAnswer):
             guard = failing_guard(target, entry, values, self._unfiltered)
         if not self._runs:
             if guard is not None:
-                self._report(guard.finding(()))
+                self._report(guard.finding(()), guard.key)
             elif frame_evaluation.filters_guards(getattr(target.entered, "callback", None)):
                 self._check_known(entry.guard_manager)
             return True
@@ -149,7 +157,7 @@ class Shadow(CallbackContext, HasAnswer):
             if isinstance(error, StoppedError) or error.lasting:
                 self._not_again[_key(hit)] = str(error)
             if guard is not None:
-                self._report(guard.finding((), str(error)))
+                self._report(guard.finding((), str(error)), guard.key)
             raise
 
     def _check_known(self, guards: object) -> None:
@@ -171,10 +179,10 @@ class Shadow(CallbackContext, HasAnswer):
                 self._earlier.note(target.code, compile_id, observer.reads, runs.original_of)
             return True
         if guard is not None:
-            self._report(guard.finding(wrong))
-        elif key not in self._known:  # the search takes many runs: once for each entry
-            self._known.add(key)
-            self._report(CauseSearch(runs, self._earlier, self._unfiltered).finding(wrong))
+            self._report(guard.finding(wrong), guard.key)
+        else:
+            known_one = self._known.get(key)  # the search takes many runs: once for each entry
+            self._report(known_one or CauseSearch(runs, self._earlier, self._unfiltered).finding(wrong), key)
         return True
 
     def _not_checked(self, call: EnteredCall, reason: str) -> None:
@@ -187,12 +195,17 @@ class Shadow(CallbackContext, HasAnswer):
             name = "a call" if target is None else f"a call of {target.shown[0]}"
             say(self._stream, [f"depyf shadow: {name} is not checked: {reason}"])
 
-    def _report(self, found: ShadowFinding) -> None:
-        key = (found.kind, found.function, found.entry, found.place, found.cause)
+    def _report(self, found: ShadowFinding, key: Tuple[object, ...]) -> None:
+        """Report what is found: once for each guard, and once for each entry that is wrong without one."""
         with self._lock:
-            if key in self._known:
+            is_new = key not in self._known
+            first = self._known.setdefault(key, found)
+            # A session may have begun since it was found first.
+            for session in capture.receivers(found.entry):
+                if not any(each.found is first for each in session.records(ShadowFound)):
+                    session.add(ShadowFound(found.entry or None, first))
+            if not is_new:
                 return
-            self._known.add(key)
             self.findings.append(found)
         if self._callback is None:
             say(self._stream, [f"depyf shadow: {found}"])

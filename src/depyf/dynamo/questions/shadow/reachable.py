@@ -29,7 +29,7 @@ from depyf.base.messages import listed
 from depyf.decompiler.syntax import nested_codes
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.hints import RESUMED
-from depyf.dynamo.hooks import compiled_callables, torch_names
+from depyf.dynamo.hooks import compiled_callables, known_code, torch_names
 from depyf.dynamo.hooks.nested_code import names_in
 from depyf.dynamo.questions.compare.state_snapshot import StateSnapshot, is_user_module, place_of, slots_of
 from depyf.torch_trace.user_code import is_library
@@ -96,6 +96,8 @@ class ReachableState(StateSnapshot):
         code = frame.f_code
         if is_library(code.co_filename) or str(frame.f_globals.get("__name__", "")).startswith("torch."):
             return  # code that a compiler has written is in a module of torch
+        if known_code.is_guard(frame):
+            return  # it reads what the guards of the entry read, and its globals hold all of a module
         if place_of(code) not in self._functions and not code.co_name.startswith(RESUMED):
             self._functions.update(map(place_of, nested_codes(code)))
             self._unknown(frame)

@@ -16,6 +16,7 @@ from depyf.answers.compared import Measured
 from depyf.base.asynchronous import is_of_called, synchronous
 from depyf.base.messages import describe, listed
 from depyf.base.quick_dataclass import dataclass
+from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.compiled_callables import EnteredCall
 from depyf.dynamo.questions.compare.hit_entry import EntryValues, HitEntry, noting_resumed, run_hit
@@ -153,6 +154,7 @@ class ShadowRuns:
                 call = private_copy(self.hit.target, self.args, self.kwargs, wide=wide)
                 self._observed = call if observer is not None else self._observed
                 function = call.compiled(lambda each: each)
+                stack.enter_context(capture.apart())  # what sessions record is about the program's own calls
                 stack.enter_context(random_numbers_kept(seed))
                 stack.enter_context(self._shared.restored())
                 stack.enter_context(self._sampler.answering(PLAIN_PYTHON))
