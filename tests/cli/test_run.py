@@ -17,6 +17,7 @@ import pytest
 from answer_schema import answer_of
 
 from depyf.cli import main, running
+from depyf.report.model.manifest import from_json
 
 pytestmark = pytest.mark.torch
 
@@ -609,6 +610,8 @@ def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
     assert found["steps"] == 5
     assert found["attributed"] > 0.9
     assert len(found["times"]) >= 6, "steps are timed after the profiled ones"
+    (timing,) = from_json((tmp_path / "dump" / "manifest.json").read_text()).timings
+    assert timing.steps == 5, "the page shows what was measured"
 
 
 @pytest.mark.torch

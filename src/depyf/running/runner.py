@@ -185,6 +185,9 @@ class _Recording:
         self._open: Optional[Any] = None
         self._trace: Optional[Trace] = None
         self._profile: Optional[Profile] = None
+        self._measuring = contextlib.ExitStack()
+        """What ends before the page is written: trace, profile, shadow."""
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self.ended_with = ""
         """How the program ended, in words, if it was not with its last line."""
@@ -222,6 +225,9 @@ class _Recording:
                 self._directory, stepping=chosen.stepping, values=chosen.values, dump=chosen.files
             )
         self._open.__enter__()
+        # Registered after the exit handler that writes the page, which the session has registered, and so called
+        # before: the page is to show what was measured.
+        atexit.register(self._end_measuring)
         if self.root is not None:
             from depyf.dynamo.dump.own_folder import keep_following
 
@@ -229,12 +235,12 @@ class _Recording:
         if self._traced:
             from depyf.dynamo.questions.trace.question import trace
 
-            self._trace = trace().__enter__()
+            self._trace = self._measuring.enter_context(trace())
         if chosen.profile:
             from depyf.dynamo.questions.profile.block import Profile
 
             try:
-                self._profile = Profile(steps=_STEPS).__enter__()
+                self._profile = self._measuring.enter_context(Profile(steps=_STEPS))
                 self._profile.step_at_each_backward()
             except synchronous(RuntimeError) as error:
                 _say([f"nothing is profiled: {error}"])
@@ -251,17 +257,16 @@ class _Recording:
 
             # Quiet: what is found is printed, and no summary.
             callback = None if self._progress is not None else lambda found: _say([f"shadow: {found}"])
-            self._shadow = shadow(self._session.shadow, callback=callback).__enter__()
+            self._shadow = self._measuring.enter_context(shadow(self._session.shadow, callback=callback))
+
+    def _end_measuring(self) -> None:
+        if os.getpid() == self._process:
+            self._measuring.close()
 
     def end(self) -> None:
         if self._progress is not None:
             self._progress.end()
-        if self._shadow is not None:
-            self._shadow.__exit__(None, None, None)
-        if self._trace is not None:
-            self._trace.__exit__(None, None, None)
-        if self._profile is not None:
-            self._profile.__exit__(None, None, None)
+        self._end_measuring()
         if self._open is not None:
             self._open.__exit__(None, None, None)
         if self._finding is not None:  # after the dump, which reads the cache entries

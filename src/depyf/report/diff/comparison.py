@@ -16,6 +16,7 @@ from depyf.base.plain_data import Answer
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.diff.comparison_of_code import changed_graphs, changed_kernels, compared_lookups
 from depyf.report.diff.matching import NO_FUNCTION, ComparedRun, FunctionKey, aligned, name_of, without_line
+from depyf.report.diff.measured import measured_times
 from depyf.report.diff.times import Times
 from depyf.report.model.counts import (
     GRAPH_BREAK,
@@ -70,7 +71,8 @@ class RunComparison(Answer, kind="diff"):
     compared.
 
     ``functions`` are the counts of each of the user's functions by name, None where it was not compiled. ``caches`` say
-    what PyTorch's caches answered differently, and why: that is no change.
+    what PyTorch's caches answered differently, and why: that is no change. ``measured`` has the time of a call and of
+    lines, where both runs were profiled.
     """
 
     before: str
@@ -81,6 +83,7 @@ class RunComparison(Answer, kind="diff"):
     notes: Tuple[str, ...] = ()
     functions: Mapping[str, Tuple[Optional[Counts], Optional[Counts]]] = field(default_factory=dict)
     caches: Tuple[str, ...] = ()
+    measured: Mapping[str, Times] = field(default_factory=dict)
 
     _properties = ("same",)
 
@@ -147,7 +150,9 @@ def compare(
     notes += (*_of_repeated(before, repeated[0]), *_of_repeated(after, repeated[1]))
     counts, times = _counts(before, after), _times((before, *repeated[0]), (after, *repeated[1]))
     caches = compared_lookups(before, after, [(_title(key, number), one, other) for key, number, one, other in matched])
-    return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, _by_root(before, after), caches)
+    measured = measured_times((before, *repeated[0]), (after, *repeated[1]))
+    by_root = _by_root(before, after)
+    return RunComparison(before.name, after.name, tuple(changes), counts, times, notes, by_root, caches, measured)
 
 
 def _of_repeated(first: ComparedRun, repeated: Sequence[ComparedRun]) -> Iterator[str]:

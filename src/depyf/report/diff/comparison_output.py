@@ -16,6 +16,7 @@ def comparison_lines(comparison: RunComparison, longest_diff: int = _LINES_OF_A_
     rows = [("", _short(comparison.before), _short(comparison.after), "")]
     rows += [(name, str(one), str(other), "") for name, (one, other) in comparison.counts.items()]
     rows += [(name, *times.spread(), times.verdict()) for name, times in comparison.times.items()]
+    rows += [(name, *times.spread(short=True), times.verdict()) for name, times in comparison.measured.items()]
     width = max(23, *(len(name) for name, *_ in rows)) + 1
     column = max(18, *(len(value) + 2 for _, one, other, _ in rows for value in (one, other)))
     lines = [f"{name:<{width}}{one:>{column}}{other:>{column}}  {words}".rstrip() for name, one, other, words in rows]
@@ -61,7 +62,7 @@ def tables_of(comparison: RunComparison) -> Dict[str, object]:
     """
     counts = [[name, one, other, "", name in _WORSE_WHEN_MORE] for name, (one, other) in comparison.counts.items()]
     times = []
-    for name, each in comparison.times.items():
+    for name, each in (*comparison.times.items(), *comparison.measured.items()):
         words = each.verdict()
         row = [name, *each.medians, "s", words in (FASTER, SLOWER)]
         ends = [[min(side), max(side)] for side in (each.before, each.after)]

@@ -1,4 +1,4 @@
-"""Compile times of two programs, each run once or several times: whether they differ beyond the noise of the runs.
+"""Times of two programs, each run once or several times: whether they differ beyond the noise of the runs.
 
 A module of its own: the statistics stand in one place, without the facts of a compilation.
 """
@@ -10,6 +10,7 @@ import math
 from statistics import median
 from typing import Tuple
 
+from depyf.answers.trace import duration
 from depyf.answers.worth import FASTER, SLOWER
 from depyf.base.quick_dataclass import dataclass
 
@@ -19,7 +20,8 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class Times:
-    """The seconds of one part of compiling: a number for each run of the program before, and of the program after."""
+    """The seconds of one part of compiling, or of one line of the program: a number for each run of the program before,
+    and of the program after."""
 
     before: Tuple[float, ...]
     after: Tuple[float, ...]
@@ -48,15 +50,19 @@ class Times:
             return "within the noise"
         return SLOWER if longer > one * other / 2 else FASTER
 
-    def spread(self) -> Tuple[str, str]:
-        """Return the median of each side with the least and the most of its runs, in seconds."""
-        return _spread(self.before), _spread(self.after)
+    def spread(self, *, short: bool = False) -> Tuple[str, str]:
+        """Return the median of each side with the least and the most of its runs: in seconds, or, where times are
+        ``short``, with a unit for each."""
+        return _spread(self.before, short=short), _spread(self.after, short=short)
 
 
-def _spread(seconds: Tuple[float, ...]) -> str:
-    if len(seconds) == 1:
-        return f"{seconds[0]:.2f} s"
-    return f"{median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})"
+def _spread(seconds: Tuple[float, ...], *, short: bool) -> str:
+    middle, *ends = (
+        (duration(each) if each else "0 s") if short else f"{each:.2f}"
+        for each in (median(seconds), min(seconds), max(seconds))
+    )
+    middle = middle if short else f"{middle} s"
+    return middle if len(seconds) == 1 else f"{middle} ({' to '.join(ends)})"
 
 
 @functools.lru_cache(maxsize=None)
