@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Counter as CounterType
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from depyf.base.messages import cut
 from depyf.report.diff.matching import ComparedRun
@@ -31,7 +31,7 @@ def measured_times(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) 
     there = [each.function for each in after[0].run.timings]
     function = next((each.function for each in before[0].run.timings if each.function in there), None)
     known = [
-        [(side, timing) for side in sides for timing in [_timing(side, function)] if timing is not None]
+        [(side, timing) for side in sides for timing in side.run.timings if timing.function == function]
         for sides in (before, after)
     ]
     if not all(known):
@@ -51,10 +51,6 @@ def measured_times(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) 
     shown = [key for key in times if max(times[key].medians) >= least]
     shown.sort(key=lambda key: -abs(times[key].medians[1] - times[key].medians[0]))
     return {"a call, as profiled": whole, **{f"  {names[key]}": times[key] for key in shown[:_MOST]}}
-
-
-def _timing(side: ComparedRun, function: Optional[str]) -> Optional[Timing]:
-    return next((each for each in side.run.timings if each.function == function), None)
 
 
 def _lines(side: ComparedRun, timing: Timing) -> Dict[_Key, Tuple[str, float]]:
