@@ -63,8 +63,7 @@ class Session:
         self._watchers: List[Callable[[Event], object]] = []
         self.only: Optional[Callable[[CodeType], bool]] = None
         """A predicate for the functions that are recorded; None: all."""
-        self.notes: List[str] = []
-        """About the whole dump, for the index, the page and the manifest."""
+        self.notes: List[str] = []  # about the whole dump, for the index, the page and the manifest
         self.wanted: Dict[str, bool] = {}
         """The compilations that were checked, until Dynamo is reset and reuses their ids."""
         self.runs_are_known = True
@@ -80,8 +79,7 @@ class Session:
         self.limited_calls: Dict[int, int] = {}  # the calls of this code, from the one on that reached the limit
         self.profiled: List[Profiled] = []
         """What was measured while the session was open."""
-        self.looks: List[ShadowLook] = []
-        """How far each ``shadow`` has looked that was open meanwhile."""
+        self.looks: List[ShadowLook] = []  # how far each ``shadow`` has looked meanwhile
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
 

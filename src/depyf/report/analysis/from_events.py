@@ -25,7 +25,7 @@ from depyf.report.analysis.in_parts import Parts
 from depyf.report.analysis.linking import linked, with_noted
 from depyf.report.analysis.memory import with_memory
 from depyf.report.analysis.own_lines import at_own_lines
-from depyf.report.analysis.shadowed import shadow_note, shadow_of
+from depyf.report.analysis.shadowed import with_shadow
 from depyf.report.analysis.shapes import shape_events
 from depyf.report.analysis.sources import Sources
 from depyf.report.analysis.stack_values import with_stack_values
@@ -96,9 +96,9 @@ def build_run(
         recompiles=recompiles,
         fallbacks=tuple(fallbacks),
         phases=parts.part("the times of the compiler's phases", (), _phases, events, begin),
-        notes=(*facts.notes, *notes, *(() if facts.shadowed is None else [shadow_note(facts.shadowed)])),
-        shadow=None if facts.shadowed is None else shadow_of(facts.shadowed, sources),
+        notes=(*facts.notes, *notes),
     )
+    run = parts.part("what shadow found", run, with_shadow, run, facts.shadowed, sources)
     run = _with_caches(run, events, sources, parts)
     run = parts.part("who called what was compiled", run, _with_stacks, run, events, files.names, sources)
     no_issues: Sequence[Finding] = ()

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, Optional
 
 from depyf.answers.shadowed import DROPPED, summary
+from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.facts import ShadowFact
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Finding, NotShadowed, Run, Shadow, ShadowedEntry
 
 
-def shadow_of(fact: ShadowFact, sources: Sources) -> Shadow:
-    """Return it for the model; files that the run does not have yet become sources of it."""
+def with_shadow(run: Run, fact: Optional[ShadowFact], sources: Sources) -> Run:
+    """Return the run with what ``shadow`` did, if one was open, and a note of how far it has looked."""
+    if fact is None:
+        return run
+    first, *more = summary([found for _, found in fact.found], fact.counts)
+    note = first + "".join(f";{line[1:]}" for line in more)
+    return replace(run, shadow=_shadow_of(fact, sources), notes=(*run.notes, note))
+
+
+def _shadow_of(fact: ShadowFact, sources: Sources) -> Shadow:
     counts = fact.counts
     return Shadow(
         counts.calls,
@@ -32,12 +41,6 @@ def shadow_of(fact: ShadowFact, sources: Sources) -> Shadow:
             for compile_id, each in fact.found
         ),
     )
-
-
-def shadow_note(fact: ShadowFact) -> str:
-    """Return in one sentence how far it has looked, for the notes of the run."""
-    first, *more = summary([found for _, found in fact.found], fact.counts)
-    return first + "".join(f";{line[1:]}" for line in more)
 
 
 def shadow_findings(run: Run) -> Iterator[Finding]:
