@@ -101,6 +101,12 @@ def test_infinite_values_and_sizes_part() -> None:
     one = run(Event(0, 1, "output", "Net", (value(1.0),)))
     other = run(Event(0, 1, "output", "Net", (value(1.0, nonfinite=3),)))
     assert "0 and 3 values are NaN or infinite" in compared(other, one)[1]
+    sides = [
+        run(Event(0, 1, "output", "Net", (dataclasses.replace(value(1.0, nonfinite=3), kinds=kinds, bits=bits),)))
+        for bits, kinds in enumerate(((3, 0, 0), (0, 2, 1), ()))
+    ]
+    assert "3 NaN of 4 values, and 2 inf, 1 -inf of 4 values" in compared(sides[1], sides[0])[1]
+    assert compared(sides[0], sides[2])[0].parting is None  # not known of an earlier recording
     longer = run(Event(0, 1, "output", "Net", (dataclasses.replace(value(1.0), shape=(5,)),)))
     assert "other sizes: [4] and [5]" in compared(longer, one)[1]
 

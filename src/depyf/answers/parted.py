@@ -27,6 +27,7 @@ from depyf.answers.recorded import (
     Recording,
     unit_of,
 )
+from depyf.base.messages import listed
 from depyf.base.plain_data import Answer
 
 JUMP = 10.0
@@ -282,7 +283,14 @@ def _differs_in_kind(ours: Digest, theirs: Digest) -> str:
         return f"other dtypes: {ours.dtype} and {theirs.dtype}"
     if ours.nonfinite != theirs.nonfinite:
         return f"{ours.nonfinite} and {theirs.nonfinite} values are NaN or infinite"
+    if ours.kinds and theirs.kinds and ours.kinds != theirs.kinds:
+        return f"{_nonfinite(ours)}, and {_nonfinite(theirs)}"
     return ""
+
+
+def _nonfinite(each: Digest) -> str:
+    named = zip(each.kinds, ("NaN", "inf", "-inf"))
+    return f"{listed([f'{count} {name}' for count, name in named if count], 3)} of {each.count} values"
 
 
 def _pairs(before: List[Event], after: List[Event]) -> Iterator[Tuple[Event, Event]]:

@@ -51,7 +51,9 @@ class Digest:
     """A tensor in a few numbers.
 
     ``bits`` is a hash of all bits. ``norm``, ``least`` and ``most`` are computed from the finite values, and
-    ``nonfinite`` counts the other values. ``sketch`` has sums of the values, each value with a sign that depends on its
+    ``nonfinite`` counts the other values: ``kinds`` those that are NaN, infinite, and infinite with a minus, empty in a
+    recording of an earlier depyf and where all are finite. Of values that PyTorch can't convert (float4, int4) the
+    bytes stand for them. ``sketch`` has sums of the values, each value with a sign that depends on its
     position alone: the sketches of two tensors differ by as much as the tensors do, up to a factor near one.
     """
 
@@ -64,6 +66,7 @@ class Digest:
     most: float
     nonfinite: int
     sketch: Tuple[float, ...]
+    kinds: Tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -75,14 +78,15 @@ class Digest:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether the values are no floating point numbers."""
-        return not self.dtype.startswith(("float", "bfloat", "complex"))
+        """Whether the values are no floating point numbers. Those of float4 are two in a byte."""
+        return not self.dtype.startswith(("float", "bfloat", "complex")) or self.dtype.startswith("float4")
 
     def to_data(self) -> List[object]:
         """Return it as a line of the recording has it."""
         sketch = base64.b64encode(struct.pack(f"<{PROJECTIONS}d", *self.sketch)).decode()
         rounded = [float(f"{each:.6g}") for each in (self.norm, self.least, self.most)]
-        return [self.name, self.dtype, list(self.shape), f"{self.bits:016x}", *rounded, self.nonfinite, sketch]
+        known = [self.name, self.dtype, list(self.shape), f"{self.bits:016x}", *rounded, self.nonfinite, sketch]
+        return [*known, list(self.kinds)] if self.kinds else known
 
 
 @dataclass(frozen=True)
@@ -207,13 +211,15 @@ def _event(line: str) -> Optional[Event]:
 
 
 def _digest(data: object) -> Optional[Digest]:
-    if not isinstance(data, list) or len(data) != 9:
+    if not isinstance(data, list) or len(data) not in (9, 10):
         return None
-    name, dtype, shape, bits, norm, least, most, nonfinite, sketch = data
+    name, dtype, shape, bits, norm, least, most, nonfinite, sketch, *more = data
+    kinds = more[0] if more else []
     is_text = all(isinstance(each, str) for each in (name, dtype, bits, sketch))
     is_number = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (norm, least, most))
     is_shape = isinstance(shape, list) and all(map(_is_count, shape))
-    if not (is_text and is_number and is_shape and _is_count(nonfinite)):
+    is_kinds = isinstance(kinds, list) and len(kinds) in (0, 3) and all(map(_is_count, kinds))
+    if not (is_text and is_number and is_shape and is_kinds and _is_count(nonfinite)):
         return None
     try:
         sums = struct.unpack(f"<{PROJECTIONS}d", base64.b64decode(sketch, validate=True))
@@ -221,7 +227,7 @@ def _digest(data: object) -> Optional[Digest]:
         numbers = float(norm), float(least), float(most)
     except synchronous(ValueError, OverflowError, binascii.Error, struct.error):
         return None
-    found = Digest(name, dtype, tuple(shape), hashed, *numbers, nonfinite, sums)
+    found = Digest(name, dtype, tuple(shape), hashed, *numbers, nonfinite, sums, tuple(kinds))
     return found if found.count < 2**62 else None
 
 

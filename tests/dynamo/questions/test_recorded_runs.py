@@ -213,6 +213,22 @@ def test_tensors_without_plain_values_are_left_out(tmp_path: Path) -> None:
     assert [[value.name for value in each.values] for each in events] == [["args[0][0]"], ["[0]"]]
 
 
+@pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="added in PyTorch 2.8")
+def test_values_of_less_than_a_byte_are_digested_by_their_bytes(tmp_path: Path) -> None:
+    runs = []
+    for number in range(2):
+        packed = torch.tensor([[1, 2], [3, 4 + number]], dtype=torch.uint8)
+        given = [packed.t().view(dtype) for dtype in (torch.float4_e2m1fn_x2, torch.uint4, torch.int4)]
+        with recorded(tmp_path / str(number)):
+            nn.Identity()([*given, torch.tensor([1.0, float("nan" if number else "inf")])])
+        runs.append(read_recording(str(tmp_path / str(number) / file_name(None))))
+    values = [run.events[0].values for run in runs]
+    assert [each.dtype for each in values[0]] == ["float4_e2m1fn_x2", "uint4", "int4", "float32"]
+    assert all(each.is_discrete for each in values[0][:3])
+    assert all(ours.bits != theirs.bits for ours, theirs in zip(*values))
+    assert [each[3].kinds for each in values] == [(0, 1, 0), (1, 0, 0)]
+
+
 def test_modules_and_optimizers_are_not_kept_alive(tmp_path: Path) -> None:
     gone = []
     with recorded(tmp_path):

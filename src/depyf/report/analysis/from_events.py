@@ -98,8 +98,7 @@ def build_run(
         phases=parts.part("the times of the compiler's phases", (), _phases, events, begin),
         notes=(*facts.notes, *notes),
     )
-    run = parts.part("what shadow found", run, with_shadow, run, facts.shadowed, sources)
-    run = _with_caches(run, events, sources, parts)
+    run = _with_caches(with_shadow(run, facts.shadowed, sources), events, sources, parts)
     run = parts.part("who called what was compiled", run, _with_stacks, run, events, files.names, sources)
     no_issues: Sequence[Finding] = ()
     issues = parts.part("what torch.export found", no_issues, export_issues, events, files.names, sources)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Optional, Tuple
+from typing import TYPE_CHECKING, Dict, Optional, Tuple
 
 from depyf.answers.recorded import PROJECTIONS, Digest
+from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def digest(name: str, tensor: torch.Tensor, weights: Optional[Weights] = None) -
     import torch
 
     flat = _flat(tensor)
-    hashed, nonfinite, square = 0, 0, 0.0
+    hashed, square, kinds = 0, 0.0, [0, 0, 0]
     least, most = math.inf, -math.inf
     sketch = torch.zeros(PROJECTIONS, dtype=torch.float64)
     for start in range(0, flat.numel(), _PART):
@@ -48,9 +49,9 @@ def digest(name: str, tensor: torch.Tensor, weights: Optional[Weights] = None) -
         wide = part.to("cpu" if part.device.type == "mps" else part.device, torch.float64)
         if part.is_floating_point():
             finite = torch.isfinite(wide)
-            missing = part.numel() - int(finite.sum())
-            if missing:
-                nonfinite += missing
+            if not finite.all():
+                of_kinds = wide.isnan(), wide.isposinf(), wide.isneginf()
+                kinds = [known + int(each.sum()) for known, each in zip(kinds, of_kinds)]
                 wide = torch.where(finite, wide, torch.zeros_like(wide))
         least, most = min(least, float(wide.min())), max(most, float(wide.max()))
         if weights is not None:
@@ -62,14 +63,30 @@ def digest(name: str, tensor: torch.Tensor, weights: Optional[Weights] = None) -
     sums: Tuple[float, ...] = tuple(sketch.tolist())
     dtype = str(tensor.dtype).replace("torch.", "")
     bits = hashed % 2**64
-    return Digest(name, dtype, tuple(tensor.shape), bits, math.sqrt(square), least, most, nonfinite, sums)
+    missing = sum(kinds)
+    known = tuple(kinds) if missing else ()
+    return Digest(name, dtype, tuple(tensor.shape), bits, math.sqrt(square), least, most, missing, sums, known)
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     import torch
 
     value = torch.view_as_real(tensor.detach().resolve_conj()) if tensor.is_complex() else tensor.detach()
+    if not _has_numbers(tensor.dtype):
+        value = value.view(_integers()[tensor.element_size()])
     return value.resolve_neg().reshape(-1)
+
+
+@functools.lru_cache(maxsize=None)
+def _has_numbers(dtype: torch.dtype) -> bool:
+    """Return whether PyTorch can convert values of this type: not those of less than a byte."""
+    import torch
+
+    try:
+        torch.empty(1, dtype=dtype).to(torch.float64)
+    except synchronous(RuntimeError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -99,12 +116,18 @@ def bits_of(tensor: torch.Tensor) -> str:
 def _hash(part: torch.Tensor, start: int) -> int:
     import torch
 
-    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    raw = part.contiguous().view(sizes[part.element_size()]).to(torch.int64)
+    raw = part.contiguous().view(_integers()[part.element_size()]).to(torch.int64)
     mixed = (raw + 1) * _odd_numbers(_BLOCK if raw.numel() <= _BLOCK else _PART, str(raw.device))[: raw.numel()]
     # What is multiplied by another odd number at each position would not see a change that is divisible by 2**63.
     mixed = mixed ^ (mixed >> 29)
     return int(mixed.sum()) * _signed(_MULTIPLIERS[1] + 2 * start) + start
+
+
+def _integers() -> Dict[int, torch.dtype]:
+    """Return a type of integers for each size of an element in bytes."""
+    import torch
+
+    return {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _positions(count: int, device: str) -> torch.Tensor:
