@@ -293,7 +293,7 @@ def test_a_thread_tells_while_something_is_compiled_and_is_gone_before_a_fork(mo
     assert thread is not None
     silent.begin()
     assert silent._thread is thread  # one is enough
-    silence._before_fork()
+    silence.end_all()
     assert not thread.is_alive()
     silent.begin()
     assert silent._thread is not thread

@@ -40,6 +40,8 @@ class Silence:
 
     def begin(self) -> None:
         """Let the thread run, for a compilation of this thread."""
+        if "t" in getattr(sys, "abiflags", ""):  # a Python without the GIL: frames of a thread that runs can't be read
+            return
         self._compiling = threading.get_ident()
         if self._thread is not None and self._thread.is_alive() and not self._over.is_set():
             return
@@ -74,13 +76,14 @@ def _stack(frame: Optional[FrameType]) -> List[FrameType]:
 _all: weakref.WeakSet[Silence] = weakref.WeakSet()
 
 
-def _before_fork() -> None:
+def end_all() -> None:
+    """Let all threads end, and wait for that: the process forks."""
     for each in list(_all):
         each.end(wait=1.0)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
+    os.register_at_fork(before=end_all)
 
 
 class EarlierTimes:
