@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import called
 from depyf.report.model.cache_lookup import CacheLookup
 from depyf.report.model.phases import own_seconds
-from depyf.report.model.run import Run
+from depyf.report.model.run import Phase, Run
 
 TRACE, LOOK_UP, LOAD, GUARDS, COMPILE, REST = "trace", "look up", "load", "guards", "compile", "rest"
 
@@ -39,8 +39,12 @@ _OF_WORDS = {
 }
 """The part of each kind of phase, by ``called``; other kinds are the rest."""
 
+_CODEGEN = ("code_gen", "GraphLowering.run", "GraphLowering.codegen", "GraphLowering.compile_to_fn")
+_INDUCTOR = "fx_codegen_and_compile"
+"""Around a look-up of Inductor's cache, whatever comes of it: with a hit, none of the phases above is inside."""
+
 _WHOLE = {
-    "fx_codegen_and_compile": COMPILE,
+    **dict.fromkeys(_CODEGEN, COMPILE),
     "AOTAutogradCache.inductor_load": LOAD,
     "PyCodeCache.load_by_key_path": LOAD,
     "TritonBundler.read_and_emit": LOAD,
@@ -53,13 +57,16 @@ def with_time_parts(run: Run) -> Run:
     """Return the run with the parts of each compilation's time."""
     found: Dict[str, Dict[str, float]] = {}
     inside: List[Optional[str]] = []
-    for phase, seconds in zip(run.phases, own_seconds(run)):
+    compiled = _around_codegen(run.phases)
+    for number, (phase, seconds) in enumerate(zip(run.phases, own_seconds(run))):
         # Parents come before their children.
         around = None if phase.parent is None else inside[phase.parent]
         inside.append(around or _WHOLE.get(phase.name))
         # Workers compile for no compilation in particular, while one waits for them: that wait is counted.
         if phase.compile_id is not None:
             part = inside[-1] or _OF_WORDS.get(called(phase.name), REST)
+            if phase.name == _INDUCTOR and number not in compiled:
+                part = LOOK_UP
             parts = found.setdefault(phase.compile_id, {})
             parts[part] = parts.get(part, 0.0) + seconds
     compilations = tuple(
@@ -69,6 +76,17 @@ def with_time_parts(run: Run) -> Run:
         for each in run.compilations
     )
     return replace(run, compilations=compilations)
+
+
+def _around_codegen(phases: Sequence[Phase]) -> Set[int]:
+    """Return the indices of the phases in which Inductor has generated code, and of those around them."""
+    found: Set[int] = set()
+    for phase in phases:
+        at = phase.parent if phase.name in _CODEGEN else None
+        while at is not None and at not in found:
+            found.add(at)
+            at = phases[at].parent
+    return found
 
 
 def total_parts(run: Run) -> Dict[str, float]:
