@@ -329,3 +329,14 @@ def test_the_stack_of_a_compilation_shows_its_step() -> None:
     torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
     assert [str(step)[:6] for step in found] == ["Dynamo"]  # of which step Dynamo calls a backend differs
     assert step_of(silence._stack(sys._getframe())) is None
+
+
+def test_a_debugger_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: queue.Queue[Optional[str]] = queue.Queue()
+    monkeypatch.setattr(silence, "step_of", lambda stack: "Dynamo traces")
+    silent = silence.Silence(told.put, 0.01)
+    silent.begin()
+    assert told.get(timeout=60) == "Dynamo traces"
+    # A frame of the module that asks the user waits until the thread sees that.
+    exec("while told.get(timeout=60) is not None: pass", {"__name__": "cmd", "told": told})
+    silent.end(wait=60)

@@ -25,6 +25,9 @@ keep_builtins(globals())
 _MOST_BYTES = 20_000_000
 """A larger manifest is not read: that would take part of a second of the program's time."""
 
+_DEBUGGERS = ("bdb", "cmd", "code")
+"""Modules that ask the user something: a line would be written over the prompt."""
+
 
 class Silence:
     """Calls ``tell`` from a thread every ``seconds`` while the thread that called ``begin`` compiles, with the step
@@ -62,7 +65,9 @@ class Silence:
 
     def _run(self, over: threading.Event) -> None:
         while not over.wait(self._seconds):
-            self._tell(step_of(_stack(sys._current_frames().get(self._compiling))))
+            stack = _stack(sys._current_frames().get(self._compiling))
+            asked = any(frame.f_globals.get("__name__") in _DEBUGGERS for frame in stack)
+            self._tell(None if asked else step_of(stack))
 
 
 def _stack(frame: Optional[FrameType]) -> List[FrameType]:

@@ -40,14 +40,10 @@ AFTER: Mapping[str, str] = {name: step.words for step in _STEPS for name in step
 _COMPILERS = (private_names.COMPILE_FX.module, private_names.CODE.module)
 """The modules whose frames are on the stack of a compilation."""
 
-_DEBUGGERS = frozenset({"bdb", "cmd", "code"})
-
 
 def step_of(stack: Sequence[FrameType]) -> Optional[str]:
     """Return the step that a thread with this stack, the innermost frame first, is in; None if it compiles nothing."""
     modules = [str(frame.f_globals.get("__name__")) for frame in stack]
-    if not _DEBUGGERS.isdisjoint(modules):  # the user is asked something
-        return None
     # ``run`` of Inductor's compiler is what runs CUDA graphs later on.
     if not any(module in _COMPILERS and frame.f_code.co_name != "run" for module, frame in zip(modules, stack)):
         return None
