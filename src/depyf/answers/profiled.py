@@ -117,12 +117,27 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class MachineLimits:
+    """What the machine reached in two short measurements: a copy of 64 MiB (bytes read and written), and a product of
+    float32 matrices. Both are per second, with as many threads as the program uses. Data in a cache is faster."""
+
+    bytes: float
+    operations: float
+
+    def shares(self, cost: Cost) -> Tuple[float, float]:
+        """Return which share of both a kernel reaches. It may be above 1 where its data is in a cache."""
+        seconds = cost.seconds
+        return (cost.bytes / seconds / self.bytes, cost.operations / seconds / self.operations) if seconds else (0, 0)
+
+
+@dataclass(frozen=True)
 class Profiled(Answer, kind="profile"):
     """The result of ``profile``; prints as tables. Lines, modules and kernels are sorted by time.
 
     ``steps`` is the number of profiled calls, ``seconds`` the time of their kernels and operations for one call (of
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
     compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
+    ``limits`` are of the machine, None where they could not be measured.
     """
 
     function: str
@@ -139,6 +154,7 @@ class Profiled(Answer, kind="profile"):
     eager: Optional[Beside] = None
     notes: Tuple[str, ...] = ()
     times: Tuple[float, ...] = field(default=(), repr=False)
+    limits: Optional[MachineLimits] = None
 
     def sentences(self) -> Tuple[str, ...]:
         """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
@@ -230,11 +246,22 @@ def _text(profiled: Profiled) -> Iterator[str]:
     for kernel in profiled.kernels[:_MOST_KERNELS]:
         where = f" [{kernel.graph}]" if kernel.graph else f" ({kernel.kind} in no graph)"
         lines = ", ".join(f"{shortened(each.file)}:{each.line}" for each in kernel.lines)
-        yield f"  {duration(kernel.cost.seconds):>9} {kernel.cost.calls:>6g}  {kernel.name}{where}  {lines}".rstrip()
+        told = f"{kernel.name}{where}  {lines}".rstrip() + _of_limits(profiled.limits, kernel.cost)
+        yield f"  {duration(kernel.cost.seconds):>9} {kernel.cost.calls:>6g}  {told}"
     yield from _more(profiled.kernels, _MOST_KERNELS, "kernel")
     for outside in profiled.outside[:_MOST_KERNELS]:
         yield f"  in no graph: {duration(outside.cost.seconds)} {outside.line or 'line unknown'}: {outside.reason}"
     yield from (f"  note: {note}" for note in profiled.notes)
+
+
+_NAMED_SHARE = 0.01
+
+
+def _of_limits(limits: Optional[MachineLimits], cost: Cost) -> str:
+    """Return the shares of the machine's limits, in words; nothing where they are small, or not known."""
+    shares = zip(("memory", "arithmetic"), (0, 0) if limits is None else limits.shares(cost))
+    told = [f"{100 * share:.0f} % of {name}" for name, share in shares if share >= _NAMED_SHARE]
+    return f"  ({', '.join(told)})" if told else ""
 
 
 def _cells(profiled: Profiled, each: LineTime | ModuleTime) -> Tuple[str, str, str, str]:

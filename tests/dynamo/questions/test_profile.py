@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterator
+from typing import Any, Iterator, List
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.answers.nonfinite import Line  # noqa: E402
-from depyf.answers.profiled import Cost, LineTime, Parts, Profiled  # noqa: E402
+from depyf.answers.profiled import Cost, KernelTime, LineTime, MachineLimits, Parts, Profiled  # noqa: E402
 from depyf.answers.worth import FASTER, NO_DIFFERENCE, SLOWER, beside, interval  # noqa: E402
 from depyf.dynamo.hooks import private_names  # noqa: E402
+from depyf.dynamo.questions.profile.measuring import machine_limits  # noqa: E402
 
 LISTS = private_names.MODES_IN_GUARDS.find() is not None
 pytestmark = [
@@ -65,6 +68,9 @@ def test_a_training_step(backend: str) -> None:
     assert modules["net.first"].type == "Linear"
     assert modules["net.first"].eager
     parts = found.parts
+    assert found.limits is not None
+    assert found.limits.bytes > 1e6
+    assert found.limits.operations > 1e6
     whole = parts.graphs + parts.outside + parts.guards + parts.calling + parts.python
     assert whole == pytest.approx(parts.seconds)
     assert any(each.line and each.line.line == line("the line of the backward") for each in found.outside)
@@ -169,6 +175,33 @@ def test_the_interval_of_a_median() -> None:
     # Of 15 values the 4th and the 12th: 3.5 % of all medians are outside.
     assert interval([float(each) for each in range(1, 16)]) == (4.0, 12.0)
     assert interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == (1.0, 6.0)
+
+
+def test_shares_of_what_the_machine_reaches() -> None:
+    limits = MachineLimits(bytes=1e9, operations=1e10)
+    slow, none = Cost(forward=2.0, bytes=10**9, operations=10**9), Cost()
+    assert limits.shares(slow) == (0.5, 0.05)
+    assert limits.shares(none) == (0, 0)
+    kernel = KernelTime("k", "kernel", slow)
+    text = str(Profiled("f", 1, 2.0, 1.0, Parts(), kernels=(kernel,), limits=limits))
+    assert "k (kernel in no graph)  (50 % of memory, 5 % of arithmetic)" in text
+    assert "% of memory" not in str(Profiled("f", 1, 2.0, 1.0, Parts(), kernels=(kernel,)))
+
+
+class Seen(TorchDispatchMode):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: List[str] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operations.append(str(operation))
+        return operation(*args, **(kwargs or {}))
+
+
+def test_modes_of_the_program_do_not_see_the_measurement_of_the_machine() -> None:
+    with Seen() as seen:
+        assert machine_limits("cpu") is not None
+    assert seen.operations == []
 
 
 def test_three_sentences() -> None:

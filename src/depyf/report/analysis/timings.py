@@ -66,6 +66,7 @@ def _timing(profiled: Profiled, places: _Places) -> Timing:
             for each in profiled.outside
         ),
         notes=profiled.notes,
+        limits=None if profiled.limits is None else (profiled.limits.bytes, profiled.limits.operations),
     )
 
 

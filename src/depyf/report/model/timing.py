@@ -66,7 +66,8 @@ class Timing:
 
     ``seconds`` are of all kernels and operations of a call on ``device``, ``attributed`` is the share with a known
     line. ``parts`` divide the time of a call on the calling thread, by name. ``compiled`` and ``eager`` are medians of
-    calls without a profiler, None where eager mode was not measured; ``worth`` are sentences about these.
+    calls without a profiler, None where eager mode was not measured; ``worth`` are sentences about these. ``limits``
+    are the bytes and the operations per second that the machine reached in a short measurement.
     """
 
     function: str
@@ -83,3 +84,4 @@ class Timing:
     kernels: Tuple[TimedKernel, ...] = ()
     outside: Tuple[TimedOutside, ...] = ()
     notes: Tuple[str, ...] = ()
+    limits: Optional[Tuple[float, float]] = None

@@ -28,7 +28,13 @@ from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import COMPILED, STEP, Marks
-from depyf.dynamo.questions.profile.measuring import is_profiling, mark, new_profiler, wait_for_device
+from depyf.dynamo.questions.profile.measuring import (
+    is_profiling,
+    machine_limits,
+    mark,
+    new_profiler,
+    wait_for_device,
+)
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.spans import Span, spans_of
@@ -209,6 +215,7 @@ class Profile(HookedContext[object], HasAnswer):
         division = divide(self._spans)
         listed = align(division, self._listing, self._thread)
         found = Attribution(division, listed, self._marks.kernels, owners)
+        device = "cuda" if found.on_device else "cpu"
         return Profiled(
             function="the block",
             steps=len(division.lengths),
@@ -220,9 +227,10 @@ class Profile(HookedContext[object], HasAnswer):
             kernels=found.kernels(),
             outside=found.outside(),
             compile_seconds=Costs(run).take(sorted(self._compiled)),
-            device="cuda" if found.on_device else "cpu",
+            device=device,
             notes=tuple(self._why(found)),
             times=tuple(self._times),
+            limits=machine_limits(device) if found.seconds else None,
         )
 
     def _why(self, found: Attribution) -> Iterator[str]:

@@ -7,6 +7,8 @@ import math
 from time import perf_counter
 from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
+from depyf.answers.profiled import MachineLimits
+from depyf.base.asynchronous import synchronous
 from depyf.dynamo.hooks import private_names, torch_names
 from depyf.dynamo.questions.profile.marks import STEP
 from depyf.dynamo.questions.profile.spans import Span, spans_of
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 Call = Callable[[], object]
 
 _FEWEST_PAIRS, _MOST_PAIRS, _LONG_ENOUGH = 15, 400, 4.0
+
+_COPIED, _ROWS, _TRIES = 2**24, 1024, 5
+"""Of the measurement of the machine: the numbers that are copied, the rows of a matrix, how often."""
 
 _SHORTEST = 2e-3
 """A measurement is at least this long, so that the clock and the loop do not count: short calls are repeated in it."""
@@ -62,6 +67,32 @@ def wait_for_device() -> None:
     cuda = torch_names.module("torch").cuda
     if cuda.is_available() and cuda.is_initialized():
         cuda.synchronize()
+
+
+def machine_limits(device: str) -> Optional[MachineLimits]:
+    """Measure how fast this machine copies, and multiplies matrices; None if that fails, as without memory for it."""
+    torch = torch_names.module("torch")
+    with contextlib.ExitStack() as stack:
+        # What the program looks at with modes is its own operations.
+        for name in (private_names.DISABLE_MODES, private_names.DISABLE_TORCH_FUNCTION):
+            stack.enter_context((name.find() or contextlib.nullcontext)())
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch.autocast(device, enabled=False))
+        try:
+            one = torch.ones(_COPIED, dtype=torch.float32, device=device)
+            other = torch.empty_like(one)
+            copying = _fastest(lambda: other.copy_(one))
+            matrix = one[: _ROWS * _ROWS].view(_ROWS, _ROWS)
+            product = other[: _ROWS * _ROWS].view(_ROWS, _ROWS)
+            multiplying = _fastest(lambda: torch.mm(matrix, matrix, out=product))
+        except synchronous(RuntimeError):
+            return None
+    return MachineLimits(2 * _COPIED * 4 / copying, 2 * _ROWS**3 / multiplying)
+
+
+def _fastest(call: Call) -> float:
+    """Return the seconds of the fastest of some calls: what else runs on the machine makes the others slower."""
+    return max(1e-9, min(_timed(call, 1, contextlib.nullcontext) for _ in range(_TRIES)))
 
 
 def timed_pairs(

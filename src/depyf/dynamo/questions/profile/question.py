@@ -33,7 +33,13 @@ from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.block import Profile
 from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import Marks
-from depyf.dynamo.questions.profile.measuring import is_profiling, profiled_calls, timed_pairs, undone
+from depyf.dynamo.questions.profile.measuring import (
+    is_profiling,
+    machine_limits,
+    profiled_calls,
+    timed_pairs,
+    undone,
+)
 from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.units import divide
@@ -142,6 +148,7 @@ class _ProfileRun:
             # A line without operations in eager mode takes no time, unless there are operations without a line.
             none = 0.0 if of_eager.attributed > _ALL else None
             seconds = Costs(run).take([each.compile_id for each in run.compilations])
+            device = "cuda" if of_compiled.on_device else "cpu"
             found = Profiled(
                 function=self._target.name,
                 steps=steps,
@@ -153,9 +160,10 @@ class _ProfileRun:
                 kernels=of_compiled.kernels(),
                 outside=of_compiled.outside(),
                 compile_seconds=seconds,
-                device="cuda" if of_compiled.on_device else "cpu",
+                device=device,
                 eager=beside(*times, compile_seconds=seconds, overhead=parts.guards + parts.calling),
                 notes=tuple(dict.fromkeys(self._notes)),
+                limits=machine_limits(device),
             )
             session.profiled.append(found)
             return found

@@ -26,6 +26,7 @@ function showTimings({ run, parts }, node) {
     timedFiles(run, timing),
     timing.modules.length ? [el("h2", {}, "Modules"), timedModules(timing)] : null,
     el("h2", {}, "Kernels, library calls and operations"),
+    timing.limits ? el("p", { class: "quiet" }, `In parentheses: the share of what this machine reached when it copied 64 MiB (${(timing.limits[0] / 1e9).toPrecision(3)} GB/s) and multiplied float32 matrices (${(timing.limits[1] / 1e9).toPrecision(3)} G operations/s). Data in a cache is faster than that copy.`) : null,
     timedKernels(run, timing),
     timing.outside.length ? [el("h2", {}, "In no compiled graph"), outsideTable(run, timing)] : null
   );
@@ -105,13 +106,15 @@ function timedModules(timing) {
 
 function timedKernels(run, timing) {
   const rows = timing.kernels;
-  const rate = (amount, each) => (amount / each.seconds > 1e7 ? `${(amount / each.seconds / 1e9).toPrecision(3)} G/s` : "");
+  const [bytes, operations] = timing.limits || [0, 0];
+  const ofLimit = (speed, limit) => (limit && speed / limit >= 0.01 ? ` (${Math.round((100 * speed) / limit)} %)` : "");
+  const rate = (amount, each, limit) => (amount / each.seconds > 1e7 ? `${(amount / each.seconds / 1e9).toPrecision(3)} G/s${ofLimit(amount / each.seconds, limit)}` : "");
   return tableOf("Kernels, library calls and operations by time",
     ["Name", "Graph", numeric("Time", (at) => rows[at].seconds), numeric("Share", (at) => rows[at].seconds), numeric("Calls", (at) => rows[at].calls), numeric("Bytes", (at) => rows[at].bytes / rows[at].seconds || null), numeric("Operations", (at) => rows[at].operations / rows[at].seconds || null), "Lines"],
     rows.map((each) => [
       el("code", { title: each.name }, shortened(each.name, 50)),
       each.graph ? `${each.graph}${each.backward ? ", backward" : ""}` : "none",
-      seconds(each.seconds), percent(timing.seconds ? each.seconds / timing.seconds : 0), digits(Math.round(each.calls * 10) / 10), rate(each.bytes, each), rate(each.operations, each),
+      seconds(each.seconds), percent(timing.seconds ? each.seconds / timing.seconds : 0), digits(Math.round(each.calls * 10) / 10), rate(each.bytes, each, bytes), rate(each.operations, each, operations),
       each.places.slice(0, 4).map((spot) => [place(run, spot), " "]),
     ]),
     { most: 40 });
