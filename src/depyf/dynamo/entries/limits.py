@@ -40,17 +40,18 @@ def region_now() -> int:
 
 
 def standings(code: CodeType, of_regions: Mapping[int, Limits]) -> Tuple[LimitStanding, ...]:
-    """Return where ``code`` stands now with each limit: of several sets of modules, and of several regions, the one
-    with the fewest compilations left. ``of_regions`` are the limits of regions that are known; for others, the limits
+    """Return where ``code`` stands now with each limit; nothing where it has no entries: before PyTorch 2.6 Dynamo
+    drops them when a limit is reached. Of several sets of modules, and of several regions, the one counts with the
+    fewest compilations left. ``of_regions`` are the limits of regions that are known; for others, the limits
     of this thread are assumed."""
     regions: Dict[int, List[cache_entries.CacheEntry]] = {}
     for entry in cache_entries.cache_entries(code):
         regions.setdefault(entry.region, []).append(entry)
     found = [
         _standings(code, group, of_regions.get(region) or limits_in_force(), _frames_of(group))
-        for region, group in (regions or {-1: []}).items()
+        for region, group in regions.items()
     ]
-    return min(found, key=lambda each: [standing.left for standing in each])
+    return min(found, key=lambda each: [standing.left for standing in each], default=())
 
 
 def standings_of_frame(code: CodeType, region: int, values: Mapping[str, object]) -> Tuple[LimitStanding, ...]:
