@@ -454,6 +454,25 @@ def test_other_threads_of_the_program_keep_what_they_change() -> None:
     assert seen.counts.checked == 0
 
 
+def test_threads_in_which_inductor_builds_kernels_are_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    async_compile = pytest.importorskip("torch._inductor.async_compile")
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(len, ()).result()
+        compiled = torch.compile(lambda x: x + 1, backend="eager")
+        with shadowed() as seen:
+            compiled(X)
+            compiled(X)
+            pool = functools.lru_cache(1)(lambda: executor)
+            monkeypatch.setattr(async_compile.AsyncCompile, "pool", staticmethod(pool))
+            compiled(X)  # nobody has asked for the pool, and so these are no threads of its
+            assert seen.counts.checked == 0
+            pool()
+            compiled(X)
+    assert seen.counts.checked == 1
+
+
 def test_only_some_calls_are_sampled_and_nothing_stays_installed() -> None:
     before = private_names.CALLBACK_FROM_STANCE.find(), private_names.BUILD_GUARDS.find()
     compiled = torch.compile(lambda x: x + 1, backend="eager")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Iterator, List, Optional, Tuple
 
 from depyf.dynamo.hooks import private_names, torch_names
@@ -23,6 +24,17 @@ def compiles_elsewhere() -> bool:
     """Return whether Inductor sends graphs to another process, or serializes them as for one."""
     mode = private_names.COMPILE_MODE.find()
     return getattr(mode, "name", "NORMAL") != "NORMAL"
+
+
+def kernel_builders() -> List[int]:
+    """Return the threads in which Inductor has kernels built. They wait for more as long as the process runs."""
+    if private_names.KERNEL_POOL.module not in sys.modules:
+        return []
+    pool = private_names.KERNEL_POOL.find()
+    made = getattr(pool, "cache_info", None)
+    if pool is None or made is None or not made().currsize:  # a call would make one
+        return []
+    return [each.ident for each in list(getattr(pool(), "_threads", ()))]
 
 
 def lines_of_generated(path: str) -> List[Tuple[int, str]]:

@@ -308,6 +308,12 @@ AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCa
 ASYNC_COMPILE = _Name(
     "torch._inductor.async_compile", "AsyncCompile", "attach says of kernels that they are lowered", "2.6"
 )
+KERNEL_POOL = _Name(
+    "torch._inductor.async_compile",
+    "AsyncCompile.pool",
+    "shadow checks no call after Inductor has built a kernel",
+    "2.6",
+)
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
 )

@@ -23,7 +23,7 @@ from types import FrameType, FunctionType, MethodType
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 from depyf.base.without_warnings import without_warnings
-from depyf.dynamo.hooks import compile_ids, private_names, torch_names
+from depyf.dynamo.hooks import compile_ids, generated_code, private_names, torch_names
 from depyf.dynamo.hooks.debuggers import profiles_in_c
 from depyf.dynamo.observe.random_state import is_capturing
 from depyf.dynamo.questions.shadow.reachable import ReachableState
@@ -126,6 +126,7 @@ def others_that_run() -> List[str]:
     """Return the names of the other threads that may run code of the program now or soon. A pool's worker that waits
     for work has frames of libraries only, so all threads count that are not known to be harmless."""
     names = {each.ident: each.name for each in threading.enumerate()}
+    harmless = {threading.get_ident(), *generated_code.kernel_builders()}
     found = []
     for thread, innermost in sys._current_frames().items():
         frame: Optional[FrameType] = innermost
@@ -133,7 +134,7 @@ def others_that_run() -> List[str]:
             part in frame.f_code.co_filename.replace(os.sep, "/") for part in _HARMLESS_THREADS
         ):
             frame = frame.f_back
-        if frame is None and thread != threading.get_ident():
+        if frame is None and thread not in harmless:
             found.append(names.get(thread, str(thread)))
     return found
 
@@ -182,6 +183,7 @@ class Protection:
         deadline = monotonic() + self._seconds if limited else float("inf")
         own = threading.get_ident()
         cover = self._cover
+        owners: Dict[type, str] = {}
 
         def note(frame: FrameType, event: str, called: object) -> None:
             if event == "call":
@@ -189,9 +191,15 @@ class Protection:
                 for each in listeners:
                     each(frame)
             elif event == "c_call":
-                effect = effect_of(called)
+                owner = getattr(called, "__self__", None)
+                kind = owners.get(type(owner))
+                if kind is None:
+                    kind = owners.setdefault(type(owner), _kind_of(owner))
+                effect = _effect_of(called, owner, kind)
                 if effect and compile_ids.current_compile_id() is None:  # else a backward is compiled that was not yet
                     self._stop(effect)
+            else:  # something returns
+                return
             if monotonic() > deadline and threading.get_ident() == own:
                 self._stop(f"it took longer than {self._seconds:g} s in eager mode")
 
@@ -223,13 +231,20 @@ class Protection:
         raise StoppedError(why)
 
 
-def effect_of(called: object) -> Optional[str]:
+_FILE, _SOCKET, _OTHER = "file", "socket", "other"
+
+
+def _kind_of(owner: object) -> str:
+    """Return what kind of object has a C function as its method. The check for files takes long."""
+    return _FILE if isinstance(owner, io.IOBase) else _SOCKET if isinstance(owner, socket.socket) else _OTHER
+
+
+def _effect_of(called: object, owner: object, kind: str) -> Optional[str]:
     """Return what a call of this C function does outside of memory, in words; None if that is nothing."""
-    owner = getattr(called, "__self__", None)
     name = getattr(called, "__name__", "")
-    if isinstance(owner, io.IOBase):
+    if kind == _FILE:
         return None if name in _HARMLESS_OF_FILES else f"it calls {type(owner).__name__}.{name} of a file"
-    if isinstance(owner, socket.socket):
+    if kind == _SOCKET:
         return f"it uses a socket ({name})"
     module = getattr(called, "__module__", None)
     if not isinstance(module, str):

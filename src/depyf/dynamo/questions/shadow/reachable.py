@@ -82,6 +82,8 @@ class ReachableState(StateSnapshot):
         self._copied: Set[int] = set()
         self._alive: List[object] = []
         self._codes: Set[int] = set()
+        self._known_classes: Dict[type, _ClassFacts] = {}
+        """Of this walk alone: the program may change a class before the next one."""
         super().__init__(target, arguments)
 
     def why_not_twice(self) -> str:
@@ -156,9 +158,8 @@ class ReachableState(StateSnapshot):
             if is_user_module(value.__name__):
                 self._refuse(f"it is given the module {value.__name__}, of which it may use anything")
         elif not _is_known(value) and self._is_plain(value):
-            for name in _COPIES:
-                if _decides(type(value), name):
-                    self._refuse(f"{type(value).__qualname__} decides by {name} how it is copied")
+            for name in self._facts_of(type(value)).decides:
+                self._refuse(f"{type(value).__qualname__} decides by {name} how it is copied")
             self._add(type(value))
             yield from self._held(value)
 
@@ -172,7 +173,7 @@ class ReachableState(StateSnapshot):
         for name, each in _attributes_of(value).items():
             if name != "_flat_weight_refs":  # of recurrent modules of torch, which make these anew
                 yield each
-        for _, member in slots_of(type(value)):
+        for member in self._facts_of(type(value)).slots:
             try:
                 yield member.__get__(value)
             except synchronous(AttributeError):
@@ -181,15 +182,22 @@ class ReachableState(StateSnapshot):
     def _is_plain(self, value: object) -> bool:
         """Return whether all state of an object is in attributes and items; refuse others."""
         cls = type(value)
-        if hasattr(cls, "__next__"):
+        facts = self._facts_of(cls)
+        if facts.goes_on:
             self.not_restored.setdefault(cls.__qualname__)
-        elif hasattr(cls, "__del__"):
+        elif facts.is_finalized:
             self._refuse(f"{cls.__qualname__} has a finalizer (__del__)")
-        elif not _is_of_python(cls):
+        elif not facts.is_of_python:
             self._refuse(f"it can reach an object of {cls.__module__}.{cls.__qualname__}, which can't be restored")
         else:
             return True
         return False
+
+    def _facts_of(self, cls: type) -> _ClassFacts:
+        found = self._known_classes.get(cls)
+        if found is None:
+            found = self._known_classes[cls] = _ClassFacts(cls)
+        return found
 
     # What is shared.
 
@@ -340,11 +348,22 @@ def _is_known(value: object) -> bool:
     return is_operator or (cls.__module__.startswith(("numpy", "torch.fx.")) and not is_module)
 
 
-def _is_of_python(cls: type) -> bool:
-    """Return whether instances hold nothing but attributes, slots, and the items of a builtin container."""
+class _ClassFacts:
+    """What the instances of a class hold, and which ways of its own it has."""
+
+    def __init__(self, cls: type) -> None:
+        self.slots = tuple(member for _, member in slots_of(cls))
+        self.goes_on = hasattr(cls, "__next__")
+        self.is_finalized = hasattr(cls, "__del__")
+        self.is_of_python = _is_of_python(cls, len(self.slots))
+        self.decides = tuple(name for name in _COPIES if _decides(cls, name))
+
+
+def _is_of_python(cls: type, words: int) -> bool:
+    """Return whether instances hold nothing but attributes, slots (so many ``words``), and the items of a builtin
+    container."""
     # What a class defined in C adds makes instances larger than their slots, ``__dict__`` and ``__weakref__``.
     base = next(each for each in cls.__mro__ if each in _BASES)
-    words = sum(1 for _ in slots_of(cls))
     for name in ("__dict__", "__weakref__"):
         words += any(name in vars(each) for each in cls.__mro__)
     return cls.__basicsize__ - base.__basicsize__ <= words * _WORD
