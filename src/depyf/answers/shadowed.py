@@ -16,7 +16,7 @@ WRONG: Final = "wrong"
 
 
 @dataclass(frozen=True)
-class ShadowFinding:
+class ShadowFinding(Answer):
     """A cache entry that computes something else than eager mode, or whose dropped guard fails; prints as two lines.
 
     ``kind`` is ``stale`` (a value has changed that no guard of the entry checks), ``dropped guard`` (a guard fails that
