@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from answer_schema import SCHEMA, answer_of
+from answer_schema import SCHEMA, answer_of, checked
 
 from depyf.answers.attached import Attached
+from depyf.answers.shadowed import DROPPED, ShadowCounts, Shadowed, ShadowFinding
 from depyf.cli import attaching, main
+from depyf.report.render.terminal_links import hyperlink
+from depyf.running.runner import SessionOptions, _Recording
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "tests" / "report" / "logs"
@@ -84,3 +89,83 @@ def test_attach(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     found: Any = answer_of(text, "attach")
     assert [each["pid"] for each in found["processes"]] == [11]
     assert json.loads(text)["text"] == "the text"
+
+
+_FOUND = ShadowFinding(
+    DROPPED,
+    "f",
+    "0/0",
+    ("t.py", 4),
+    "key is 'tok-77', and was compiled for 'pw-123', and guard_filter_fn has dropped the guard on this",
+    values=("'pw-123'", "'tok-77'"),
+)
+
+
+def test_what_shadow_found_follows_the_schema() -> None:
+    (found,) = checked(Shadowed((_FOUND,), ShadowCounts(2, 2, 2, {})))["findings"]
+    assert (found["filename"], found["line"]) == ("t.py", 4)
+
+
+def _run_answer(path: Path, values: str) -> Any:
+    """What ``depyf run --json`` writes of a program that ended with an error after shadow had found something."""
+    recording = _Recording(
+        str(path.parent), None, find_nonfinite=False, traced=False, session=SessionOptions(values=values)
+    )
+    recording._shadow = SimpleNamespace(answer=Shadowed((_FOUND,), ShadowCounts(3, 3, 2, {"'pw-123' is bad": 1})))  # type: ignore[assignment]
+    recording.ended_with = "ValueError: pw-123 (t.py:9)"
+    recording._write_answer(str(path), [f"ended with {recording.ended_with} {hyperlink('file:///p', 'the page')}"])
+    return answer_of(path.read_text(), "run")
+
+
+def test_an_answer_hides_the_values_that_the_dump_hides(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    assert _run_answer(path, "all")["shadow"]["findings"][0]["cause"] == _FOUND.cause
+    assert "pw-123" in path.read_text()
+    hidden = _run_answer(path, "types")["shadow"]["findings"][0]["cause"]
+    assert hidden.startswith("key is ..., and was compiled for ...")
+    assert "pw-123" not in path.read_text()
+    assert "tok-77" not in path.read_text()
+
+
+def test_the_text_has_no_escapes_of_terminals(tmp_path: Path) -> None:
+    _run_answer(tmp_path / "answer.json", "all")
+    text = json.loads((tmp_path / "answer.json").read_text())["text"]
+    assert text == "ended with ValueError: pw-123 (t.py:9) the page"
+
+
+def test_an_answer_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_answer(tmp_path / "answer.json", "all")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        _run_answer(tmp_path / "answer.json", "types")
+    assert "pw-123" in (tmp_path / "answer.json").read_text()
+    assert os.listdir(tmp_path) == ["answer.json"]
+
+
+@pytest.mark.torch
+def test_an_answer_of_an_earlier_run_does_not_pass_for_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "answer.json"
+    _run_answer(path, "all")
+    assert main(["run", "--json", str(path), "missing.py"]) == 2
+    assert not path.exists()
+    path.write_text("a text of the user's")
+    assert main(["run", "--json", str(path), "missing.py"]) == 2
+    assert path.read_text() == "a text of the user's"
+
+
+@pytest.mark.parametrize("other", [["--caches"], ["--summaries", "sums"], ["--watch"]])
+def test_json_is_not_left_out_silently(
+    other: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", LOG, "--json", *other]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"can't be combined with {other[0]}" in err

@@ -15,6 +15,9 @@ from depyf.base.plain_data import Answer
 SCHEMA = 1
 """The version of the documents: it changes when a field is removed or gets another meaning, not when one is added."""
 
+STARTS = b'{\n "kind": "run",'
+"""How the document of ``depyf run`` starts."""
+
 
 def document(answer: Answer, text: Optional[str] = None) -> Dict[str, object]:
     """Return an answer as ``--json`` prints it: with its kind, the versions, and what it prints as text."""

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ContextManager, Iterator, List, NoReturn, Optional
 
 from depyf.base.asynchronous import is_of_called, suppressed, suppressed_all, synchronous
-from depyf.base.messages import takes_escapes, write
+from depyf.base.messages import describe, takes_escapes, write
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.regular_files import write_whole
 from depyf.base.visible import visible
 from depyf.dynamo.capture.progress import CompilationProgress
 from depyf.running.following import is_one_of_many, let_children_follow, page_later, page_of_all, report_lines
@@ -76,6 +77,8 @@ def run_dumped(
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install torch`")
     importlib.import_module("depyf.dynamo.store.writers")  # its exit handler runs after later ones
     session = session or SessionOptions()
+    if session.json is not None:
+        _remove_answer(session.json)
     made, root = _prepare(directory), directory if follow else None
     if root is not None:
         directory = os.path.join(root, let_children_follow(root, session.values, session.files))
@@ -155,6 +158,19 @@ def _prepare(directory: str) -> List[str]:
     if not os.access(directory, os.W_OK | os.X_OK):
         raise CannotRunError(f"{directory}: this directory can't be written (name another one with -o)")
     return missing
+
+
+def _remove_answer(path: str) -> None:
+    """Remove the answer of an earlier run, which would pass for the answer of this one if it ends without an exit
+    handler; any other file stays until it is written."""
+    from depyf.running.documents import STARTS
+
+    with suppressed(OSError):
+        if os.path.isfile(path) and not os.path.islink(path):
+            with open(path, "rb") as file:
+                is_answer = file.read(len(STARTS)) == STARTS
+            if is_answer:
+                os.unlink(path)
 
 
 def _take_back(made: List[str]) -> None:
@@ -283,7 +299,10 @@ class _Recording:
             if not quiet:
                 _say(lines)
             if self._session.json is not None:
-                self._write_answer(self._session.json, lines)
+                try:
+                    self._write_answer(self._session.json, lines)
+                except synchronous(Exception) as error:
+                    _say([f"{self._session.json} could not be written: {describe(error)}"])
         if view is not None and self.page is not None:
             address = f"{Path(self.page).as_uri()}{view}"
             if view and not quiet:  # browsers may drop what is after the #, or there is none
@@ -292,26 +311,40 @@ class _Recording:
 
     def _write_answer(self, path: str, lines: List[str]) -> None:
         """Write what ``lines`` say as JSON (docs/json.md)."""
+        from depyf.report.render.hidden_values import TYPES, HiddenValues, chosen_values
         from depyf.report.render.reported import RanProgram, reported
+        from depyf.report.render.run_without_values import Hiding, shadowed_without_values
+        from depyf.report.render.terminal_links import without_links
         from depyf.running.documents import as_json
 
         run = self._run
+        text, ended_with = without_links("\n".join(lines)), self.ended_with
+        shadowed = None if self._shadow is None else self._shadow.answer
+        session = None if self._open is None else self._open.session
+        if session is not None:
+            hidden = session.stable.hidden
+        else:
+            hidden = HiddenValues() if chosen_values(self._session.values) == TYPES else None
+        if hidden is not None:  # in this file, too
+            ended_with = hidden.message(self.ended_with)
+            text = text.replace(visible(self.ended_with), visible(ended_with)) if self.ended_with else text
+            shadowed = None if shadowed is None else shadowed_without_values(shadowed, Hiding(hidden))
         name = "" if run is None or run.rank is None else f"rank {run.rank}"
         answer = RanProgram(
             self._directory,
             self.page,
-            self.ended_with,
+            ended_with,
             None if run is None or not run.compilations else reported(run, name, self._directory),
             profile=None if self._profile is None else self._profile.answer,
             trace=None if self._trace is None else self._trace.answer,
             nonfinite=None if self._finding is None else self._finding.answer,
-            shadow=None if self._shadow is None else self._shadow.answer,
+            shadow=shadowed,
         )
-        try:
+        if os.path.islink(path):  # /dev/stdout: the link is not replaced
             with open(path, "w", encoding="utf-8") as file:
-                file.write(as_json(answer, "\n".join(lines)))
-        except synchronous(OSError) as error:
-            _say([f"{path} could not be written: {error.strerror}"])
+                file.write(as_json(answer, text))
+        else:
+            write_whole(path, [as_json(answer, text)])
 
     def summary(self) -> List[str]:
         """Return the lines of the summary. The program has ended, so a failure here must not change its exit status."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, cast
 
+from depyf.answers.shadowed import Shadowed
 from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.report.model.cache_lookup import CacheLookup
@@ -187,13 +188,27 @@ def _shadow(shadow: Shadow, hiding: Hiding, words: Dict[str, str]) -> Shadow:
     """Return what ``shadow`` has found without the values that it quotes; note its words in ``words``."""
     found = []
     for each in shadow.found:
-        said = each.cause
-        for value in sorted(each.values, key=len, reverse=True):
-            said = said.replace(value, "...")
-        words[each.cause] = said = hiding.message(said)
+        words[each.cause] = said = _cause(each.cause, each.values, hiding)
         found.append(replace(each, cause=said, values=()))
     hidden = _texts(found, hiding, "difference", "advice")
     return replace(shadow, found=hidden, not_checked=_texts(shadow.not_checked, hiding, "reason"))
+
+
+def _cause(said: str, values: Sequence[str], hiding: Hiding) -> str:
+    for value in sorted(values, key=len, reverse=True):
+        said = said.replace(value, "...")
+    return hiding.message(said)
+
+
+def shadowed_without_values(shadowed: Shadowed, hiding: Hiding) -> Shadowed:
+    """Return the answer of ``shadow`` without the values that it quotes."""
+    found = [replace(each, cause=_cause(each.cause, each.values, hiding), values=()) for each in shadowed.findings]
+    reasons: Dict[str, int] = {}
+    for reason, count in shadowed.counts.reasons.items():
+        said = hiding.message(reason)
+        reasons[said] = reasons.get(said, 0) + count
+    counts = replace(shadowed.counts, reasons=reasons)
+    return Shadowed(_texts(found, hiding, "difference", "advice"), counts)
 
 
 def _break(each: GraphBreak, hiding: Hiding) -> GraphBreak:

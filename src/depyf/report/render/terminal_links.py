@@ -9,12 +9,18 @@ from depyf.base.late_regex import regex
 from depyf.report.model.places import place_text
 from depyf.report.model.run import Place, Run
 
+_LINK = regex(r"\x1b\]8;;[^\x1b]*\x1b\\")
 _PLACE = regex(r"(?<![^\s(),])[^\s(),]+:\d+")
 
 
 def hyperlink(address: str, text: str) -> str:
     """Return the text as a link for terminals; others show the escapes."""
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def without_links(text: str) -> str:
+    """Return the text without the escapes of ``hyperlink``."""
+    return _LINK.sub("", text)
 
 
 def addresses_of_lines(run: Run, page: str, rank: Optional[int] = None) -> Dict[str, str]:
