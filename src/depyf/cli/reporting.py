@@ -172,6 +172,10 @@ def _seconds(text: str) -> float:
 
 
 def _report(options: argparse.Namespace) -> int:
+    if options.format == "json":
+        ignored = next((name for name in ("caches", "summaries", "watch") if getattr(options, name)), None)
+        if ignored is not None:
+            raise NothingToRead(f"--json can't be combined with --{ignored}, which prints text")
     if options.caches:
         return print_caches(options.paths)
     if options.summaries is not None:
