@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
@@ -14,7 +16,7 @@ import pytest
 from depyf.cli import main
 from depyf.cli.serving import make_server
 from depyf.report.model.manifest import from_json
-from depyf.running.agent_tools import DumpTools, ToolError
+from depyf.running.agent_tools import DumpTools, ProgramTools, ToolError, _kill
 
 LOGS = Path(__file__).resolve().parents[1] / "report" / "logs"
 
@@ -80,6 +82,7 @@ def test_texts_come_in_pages(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     [
         (lambda tools: tools.overview("../elsewhere"), "outside of"),
         (lambda tools: tools.overview("/etc"), "outside of"),
+        (lambda tools: tools.overview("a\0b"), "null character"),
         (lambda tools: tools.overview("nothing"), "no such file"),
         (lambda tools: tools.why("run.log.gz", "9/9"), r"there is no compilation 9/9; there are: 0/0"),
         (lambda tools: tools.line("run.log.gz", "other.py", 1), "no file of this run ends with other.py"),
@@ -96,6 +99,90 @@ def test_a_link_does_not_lead_outside(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root / "run.log.gz")
     with pytest.raises(ToolError, match="outside of"):
         DumpTools(str(tmp_path)).overview("link")
+
+
+def _manifest(root: Path) -> Any:
+    return json.loads((root / "page" / "manifest.json").read_text())
+
+
+def _changed(root: Path, folder: Path, **fields: object) -> DumpTools:
+    """Return the tools for a copy of the manifest with other fields."""
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps({**_manifest(root), **fields}))
+    return DumpTools(str(folder))
+
+
+def test_a_form_feed_ends_no_line(root: Path, tmp_path: Path) -> None:
+    sources = _manifest(root)["sources"]
+    source = next(each for each in sources if each["text"])
+    wanted = source["text"].split("\n")[4].strip()
+    source["text"] = f"# a page\x0c{source['text']}"
+    assert data(_changed(root, tmp_path / "d", sources=sources).line(".", source["path"], 5))["code"] == wanted
+
+
+def test_a_dump_that_has_changed_within_a_second_is_read(root: Path, tmp_path: Path) -> None:
+    tools = _changed(root, tmp_path / "d", notes=["one"])
+    path = tmp_path / "d" / "manifest.json"
+    os.utime(path, ns=(10**18, 10**18))
+    os.utime(path.parent, ns=(10**18, 10**18))
+    assert data(tools.overview("."))["notes"] == ["one"]
+    path.write_text(path.read_text().replace('["one"]', '["two"]'))
+    os.utime(path, ns=(10**18, 10**18 + 1000))
+    assert data(tools.overview("."))["notes"] == ["two"]
+
+
+def test_not_all_dumps_stay_in_memory(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("depyf.running.agent_tools._MOST_KEPT", 2)
+    tools = DumpTools(str(tmp_path))
+    for number in range(4):
+        _changed(root, tmp_path / f"d{number}")
+        tools.overview(f"d{number}")
+    assert sorted(map(os.path.basename, tools._known)) == ["d2", "d3"]
+
+
+def test_files_in_hidden_folders_are_found(root: Path, tmp_path: Path) -> None:
+    sources = [{"path": "/a/.venv/model.py", "text": "x = 1\n"}, {"path": "/b/a/.venv/model.py", "text": "y = 1\n"}]
+    tools = _changed(root, tmp_path / "d", sources=[*_manifest(root)["sources"], *sources])
+    assert data(tools.line(".", "b/a/.venv/model.py", 1))["code"] == "y = 1"
+    assert data(tools.line(".", "./b/a/.venv/model.py", 1))["code"] == "y = 1"
+    assert data(tools.line(".", "/a/.venv/model.py", 1))["code"] == "x = 1", "the exact path is meant"
+
+
+def _program(path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> ProgramTools:
+    """Return the tools with a shell script in the place of Python."""
+    script = path / "python.sh"
+    script.write_text(f"#!/bin/sh\n{text}\n")
+    script.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(script))
+    return ProgramTools(DumpTools(str(path)))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shell scripts")
+def test_what_an_agent_names_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = _program(tmp_path, 'printf "%s\\n" "$@" >&2', monkeypatch)
+    words = str(tools.check_graph(".", "--no-check")["errors"]).splitlines()
+    assert words[words.index("--") + 1 :] == [str(tmp_path), "--no-check"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights")
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("the program")
+    (tmp_path / "extracted_0_0.py").symlink_to(tmp_path / "train.py")
+    with pytest.raises(ToolError, match="is a link"):
+        ProgramTools(DumpTools(str(tmp_path))).check_graph(".", "0/0")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shell scripts")
+def test_a_program_is_stopped_with_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = _program(tmp_path, "sleep 600 & wait", monkeypatch)
+    with pytest.raises(ToolError, match="stopped after"):
+        tools.compare("train.py", 0, timeout=0.01)
+    command = ["sh", "-c", "sleep 600 & echo started; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        _kill(process)
+        assert process.stdout.read() == b"", "the stream is closed only when the child has ended, too"
 
 
 def test_what_was_written_meanwhile_is_read(root: Path, tmp_path: Path) -> None:
@@ -133,6 +220,13 @@ def test_a_session_of_a_client(root: Path) -> None:
     assert "recompiled_because" in json.loads(why.content[0].text)
     assert wrong.is_error
     assert "outside of" in wrong.content[0].text
+
+
+def test_names_that_are_not_utf_8_reach_a_client(root: Path, tmp_path: Path) -> None:
+    _changed(root, tmp_path / "d", notes=["caf\udce9.py"])
+    _, (overview,) = _session(tmp_path, [("overview", {"dump": "d"})])
+    assert not overview.is_error
+    assert json.loads(overview.content[0].text)["notes"] == ["caf\\udce9.py"]
 
 
 def test_the_command_speaks_on_its_streams(root: Path) -> None:

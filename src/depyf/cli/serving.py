@@ -74,8 +74,20 @@ def _as_tool(tool: Tool, error_of_protocol: Type[Exception]) -> Tool:
     @functools.wraps(tool)
     def answered(*args: object, **kwargs: object) -> Data:
         try:
-            return tool(*args, **kwargs)
+            return {name: _encodable(value) for name, value in tool(*args, **kwargs).items()}
         except ToolError as error:
-            raise error_of_protocol(str(error)) from error
+            raise error_of_protocol(str(_encodable(str(error)))) from error
 
     return answered
+
+
+def _encodable(value: object) -> object:
+    """Return plain data with escapes for the surrogates that stand for undecodable bytes in the names of files: the
+    protocol is in UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, (list, tuple)):
+        return [_encodable(each) for each in value]
+    if isinstance(value, dict):
+        return {str(_encodable(name)): _encodable(each) for name, each in value.items()}
+    return value

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from typing import Callable, Dict, Iterator, List, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.watch import counted
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.plain_data import as_data, as_fields
 from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
@@ -33,6 +34,8 @@ _MOST_LINES = 400
 """So many lines of a text are given at once."""
 _MOST = 40
 """So many places in artifacts, or artifacts, are given at once."""
+_MOST_KEPT = 4
+"""So many dumps stay in memory."""
 _SECONDS = 1800.0
 
 
@@ -100,7 +103,7 @@ class DumpTools:
             ours = [range(link.first, link.last + 1) for link in each.links if (source, line) in link.places]
             lines = sorted({number for lines in ours for number in lines})
             if lines and not each.equals:
-                text = (loaded.text_of(each) or "").splitlines()
+                text = _lines(loaded.text_of(each) or "")
                 quoted = [f"{n}: {text[n - 1]}" for n in lines[:_MOST] if 0 < n <= len(text)]
                 parts.append({**_artifact(each), "first": lines[0], "last": lines[-1], "text": "\n".join(quoted)})
         kernels = [
@@ -108,11 +111,10 @@ class DumpTools:
             for each in run.kernels
             if (source, line) in each.places
         ]
-        code = (run.sources[source].text or "").splitlines()[line - 1 : line]
         nothing = "" if parts or kernels else "nothing that was compiled comes from this line"
         return {
             "file": run.sources[source].path,
-            "code": code[0].strip() if code else None,
+            "code": _code(run, source, line),
             "parts": parts[:_MOST],
             "more_parts": max(0, len(parts) - _MOST),
             "kernels": kernels[:_MOST],
@@ -149,7 +151,7 @@ class DumpTools:
         text = loaded.text_of(wanted)
         if text is None:
             raise ToolError(f"the file of {wanted.id} is not there any more")
-        lines = text.splitlines()
+        lines = _lines(text)
         shown = lines[max(0, first - 1) :][:_MOST_LINES]
         end = max(1, first) + len(shown)
         return {
@@ -198,6 +200,8 @@ class DumpTools:
 
     def inside(self, path: str) -> str:
         """Return the whole path of a file below the root. Raises ``ToolError`` for any other."""
+        if "\0" in path:
+            raise ToolError("no file has a name with a null character")
         whole = os.path.realpath(os.path.join(self._root, path))
         if whole != self._root and not whole.startswith(os.path.join(self._root, "")):
             raise ToolError(f"{path} is outside of {self._root}, the directory that depyf mcp was started for")
@@ -206,12 +210,15 @@ class DumpTools:
     def _loaded(self, dump: str, rank: str) -> Tuple[Loaded, List[str]]:
         path = self.inside(dump)
         state = _state(path)
-        known = self._known.get(path)
+        known = self._known.pop(path, None)
         if known is None or known[0] != state:
             try:
-                known = self._known[path] = (state, load_ranks([path]).runs)
+                known = state, load_ranks([path]).runs
             except synchronous(NothingToRead, OSError, ValueError) as error:
                 raise ToolError(f"{dump}: {error}") from error
+        self._known[path] = known
+        for oldest in list(self._known)[:-_MOST_KEPT]:
+            del self._known[oldest]
         names = [each.name for each in known[1]]
         found = next((each for each in known[1] if rank in ("", each.name)), None)
         if found is None:
@@ -262,11 +269,13 @@ class ProgramTools:
     def check_graph(self, dump: str, graph: str, timeout: float = _SECONDS) -> Data:
         """Write one graph of a dump as a script of its own, and run it compiled and eagerly: does it fail alone?
 
-        graph: a compile id or __compiled_fn_N. The script runs operations of PyTorch only.
+        graph: a compile id or __compiled_fn_N. The script runs the text of the graph: not for a dump of a stranger.
         """
         folder = self._dumps.inside(dump)
         path = os.path.join(folder, f"extracted_{''.join(each if each.isalnum() else '_' for each in graph)}.py")
-        done = self._done(["extract", folder, graph, "-o", path, "--json"], timeout)
+        if os.path.islink(path):
+            raise ToolError(f"{path} is a link: nothing is written through it")
+        done = self._done(["extract", "-o", path, "--json", "--", folder, graph], timeout)
         try:
             done["answer"] = json.loads(str(done.pop("printed")))
         except synchronous(ValueError):
@@ -279,18 +288,30 @@ class ProgramTools:
 
     def _done(self, words: Sequence[str], timeout: float) -> Data:
         """Run a command of depyf; return its exit status and the end of what it printed."""
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "depyf", *words],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=min(timeout, _SECONDS),
-                check=False,
-            )
-        except synchronous(subprocess.TimeoutExpired) as error:
-            raise ToolError(f"stopped after {min(timeout, _SECONDS):g} s") from error
-        printed, errors = (each.decode(errors="backslashreplace") for each in (done.stdout, done.stderr))
-        return {"status": done.returncode, "printed": _end_of(printed), "errors": _end_of(errors)}
+        with subprocess.Popen(
+            [sys.executable, "-m", "depyf", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            try:
+                outputs = process.communicate(timeout=min(timeout, _SECONDS))
+            except BaseException as error:
+                _kill(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise ToolError(f"stopped after {min(timeout, _SECONDS):g} s") from error
+                raise
+        printed, errors = (each.decode(errors="backslashreplace") for each in outputs)
+        return {"status": process.returncode, "printed": _end_of(printed), "errors": _end_of(errors)}
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program with the processes that it has started: ranks, and workers that load data."""
+    if hasattr(os, "killpg"):
+        with suppressed(OSError):  # it has ended meanwhile
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def _functions(run: Run) -> Iterator[Data]:
@@ -307,8 +328,18 @@ def _where(run: Run, place: Place) -> Data:
     source, line = place
     if not 0 <= source < len(run.sources):
         return {"file": None, "line": line, "code": None}
-    code = (run.sources[source].text or "").splitlines()[line - 1 : line]
-    return {"file": run.sources[source].path, "line": line, "code": code[0].strip() if code else None}
+    return {"file": run.sources[source].path, "line": line, "code": _code(run, source, line)}
+
+
+def _code(run: Run, source: int, line: int) -> Optional[str]:
+    code = _lines(run.sources[source].text or "")
+    return code[line - 1].strip() if 0 < line <= len(code) else None
+
+
+def _lines(text: str) -> List[str]:
+    """Return the lines of a text as Python counts them: a form feed ends none."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _with_line(run: Run, part: object) -> object:
@@ -347,7 +378,9 @@ def _source(run: Run, file: str) -> int:
     """Return the index of a source file by the end of its path. Raises ``ToolError``."""
     wanted = file.replace("\\", "/")
     paths = [each.path.replace("\\", "/") for each in run.sources]
-    found = [at for at, path in enumerate(paths) if path == wanted or path.endswith(f"/{wanted.lstrip('./')}")]
+    end = wanted[2:] if wanted.startswith("./") else wanted
+    found = [at for at, path in enumerate(paths) if path == wanted]
+    found = found or [at for at, path in enumerate(paths) if path.endswith(f"/{end.lstrip('/')}")]
     if len(found) == 1:
         return found[0]
     what = f"{counted(len(found), 'file')} of this run" if found else "no file of this run"
@@ -364,11 +397,13 @@ def _find_artifact(run: Run, name: str) -> Artifact:
 
 def _state(path: str) -> Tuple[object, ...]:
     """Return what changes when a dump or a log is written: the times and sizes of its files."""
-    files = [path, *sorted(os.path.join(path, each) for each in (os.listdir(path) if os.path.isdir(path) else ()))]
     try:
-        return tuple((each, *os.stat(each)[6:9:2]) for each in files)
+        inside = sorted(os.listdir(path)) if os.path.isdir(path) else []
+        files = [path, *(os.path.join(path, each) for each in inside)]
+        known = [(each, os.stat(each)) for each in files]
     except synchronous(OSError):  # it is being written
         return (object(),)
+    return tuple((each, status.st_size, status.st_mtime_ns, status.st_ino) for each, status in known)
 
 
 def _end_of(text: str) -> str:
