@@ -344,3 +344,16 @@ def test_a_debugger_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     # A frame of the module that asks the user waits until the thread sees that.
     exec("while told.get(timeout=60) is not None: pass", {"__name__": "cmd", "told": told})
     silent.end(wait=60)
+
+
+def test_globals_of_the_program_may_hold_anything() -> None:
+    class Hostile(Dict[str, object]):
+        def get(self, *_: object) -> object:
+            raise RuntimeError
+
+        __str__ = get  # type: ignore[assignment]
+
+    for name in (Hostile(), "prog"):
+        found = Hostile({"__name__": name, "sys": sys})
+        exec("def f():\n    return sys._getframe()", found)
+        assert step_of([found["f"]()]) is None  # type: ignore[operator]

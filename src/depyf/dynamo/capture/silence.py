@@ -16,16 +16,16 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.own_builtins import keep_builtins
-from depyf.dynamo.capture.steps import step_of
+from depyf.dynamo.capture.steps import modules_of, step_of
 from depyf.report.read.own_files import manifest_name
 from depyf.report.read.reading import load_manifest
 
 keep_builtins(globals())
 
-_MOST_BYTES = 20_000_000
-"""A larger manifest is not read: that would take part of a second of the program's time."""
+_MOST_BYTES = 5_000_000
+"""A larger manifest is not read: ten million bytes take a second of the program's time."""
 
-_DEBUGGERS = ("bdb", "cmd", "code")
+_DEBUGGERS = frozenset({"bdb", "cmd", "code"})
 """Modules that ask the user something: a line would be written over the prompt."""
 
 
@@ -66,7 +66,7 @@ class Silence:
     def _run(self, over: threading.Event) -> None:
         while not over.wait(self._seconds):
             stack = _stack(sys._current_frames().get(self._compiling))
-            asked = any(frame.f_globals.get("__name__") in _DEBUGGERS for frame in stack)
+            asked = not _DEBUGGERS.isdisjoint(modules_of(stack))
             self._tell(None if asked else step_of(stack))
 
 

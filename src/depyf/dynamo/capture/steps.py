@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FrameType
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
@@ -41,9 +41,16 @@ _COMPILERS = (private_names.COMPILE_FX.module, private_names.CODE.module)
 """The modules whose frames are on the stack of a compilation."""
 
 
+def modules_of(stack: Sequence[FrameType]) -> List[str]:
+    """Return the names of the modules of frames. Globals may be of a subclass of dict, and hold anything: no code of the
+    program runs here."""
+    named = [dict.get(frame.f_globals, "__name__") for frame in stack]
+    return [str.__str__(name) if isinstance(name, str) else "" for name in named]
+
+
 def step_of(stack: Sequence[FrameType]) -> Optional[str]:
     """Return the step that a thread with this stack, the innermost frame first, is in; None if it compiles nothing."""
-    modules = [str(frame.f_globals.get("__name__")) for frame in stack]
+    modules = modules_of(stack)
     # ``run`` of Inductor's compiler is what runs CUDA graphs later on.
     if not any(module in _COMPILERS and frame.f_code.co_name != "run" for module, frame in zip(modules, stack)):
         return None
