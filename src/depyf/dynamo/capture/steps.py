@@ -42,8 +42,8 @@ _COMPILERS = (private_names.COMPILE_FX.module, private_names.CODE.module)
 
 
 def modules_of(stack: Sequence[FrameType]) -> List[str]:
-    """Return the names of the modules of frames. Globals may be of a subclass of dict, and hold anything: no code of the
-    program runs here."""
+    """Return the names of the modules of frames. Globals may be of a subclass of dict, and hold anything: no code of
+    the program runs here."""
     named = [dict.get(frame.f_globals, "__name__") for frame in stack]
     return [str.__str__(name) if isinstance(name, str) else "" for name in named]
 
