@@ -193,8 +193,9 @@ class Protection:
             elif event == "c_call":
                 owner = getattr(called, "__self__", None)
                 kind = owners.get(type(owner))
-                if kind is None:
-                    kind = owners.setdefault(type(owner), _kind_of(owner))
+                if kind is None:  # once for each class: the check for files takes long
+                    kind = _FILE if isinstance(owner, io.IOBase) else _OTHER
+                    kind = owners[type(owner)] = _SOCKET if isinstance(owner, socket.socket) else kind
                 effect = _effect_of(called, owner, kind)
                 if effect and compile_ids.current_compile_id() is None:  # else a backward is compiled that was not yet
                     self._stop(effect)
@@ -232,11 +233,7 @@ class Protection:
 
 
 _FILE, _SOCKET, _OTHER = "file", "socket", "other"
-
-
-def _kind_of(owner: object) -> str:
-    """Return what kind of object has a C function as its method. The check for files takes long."""
-    return _FILE if isinstance(owner, io.IOBase) else _SOCKET if isinstance(owner, socket.socket) else _OTHER
+"""What has a C function as its method."""
 
 
 def _effect_of(called: object, owner: object, kind: str) -> Optional[str]:
