@@ -66,9 +66,8 @@ def run_dumped(
 ) -> ProgramEnd:
     """Run ``program`` and dump what it compiles into ``directory``; return how it ended.
 
-    With ``find_nonfinite`` the first NaN or Inf of its compiled code is searched for, too. ``session``
-    has options of ``prepare_debug``. With ``follow`` the processes that the program starts are dumped, each into its
-    own folder below ``directory``, as the program itself is. With ``trace`` its runs are timed, and listed in order.
+    ``find_nonfinite`` searches for the first NaN or Inf of compiled code, ``follow`` dumps the program and processes
+    that it starts into folders of their own, ``trace`` times its runs. ``session`` has options of ``prepare_debug``.
 
     The summary is printed when the process ends: threads of the program that continue, and its exit handlers, are part
     of it. Then the page is opened at ``view``, an address in it. Raises ``CannotRunError`` before anything has run.
@@ -77,8 +76,7 @@ def run_dumped(
         raise CannotRunError("depyf run needs PyTorch: install it with `pip install torch`")
     importlib.import_module("depyf.dynamo.store.writers")  # its exit handler runs after later ones
     session = session or SessionOptions()
-    if session.json is not None:
-        _remove_answer(session.json)
+    _remove_answer(session.json)
     made, root = _prepare(directory), directory if follow else None
     if root is not None:
         directory = os.path.join(root, let_children_follow(root, session.values, session.files))
@@ -160,13 +158,13 @@ def _prepare(directory: str) -> List[str]:
     return missing
 
 
-def _remove_answer(path: str) -> None:
+def _remove_answer(path: Optional[str]) -> None:
     """Remove the answer of an earlier run, which would pass for the answer of this one if it ends without an exit
     handler; any other file stays until it is written."""
     from depyf.running.documents import STARTS
 
     with suppressed(OSError):
-        if os.path.isfile(path) and not os.path.islink(path):
+        if path is not None and os.path.isfile(path) and not os.path.islink(path):
             with open(path, "rb") as file:
                 is_answer = file.read(len(STARTS)) == STARTS
             if is_answer:
