@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import platform
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Type
 
 from depyf.answers.recorded import LARGEST_FILE, file_name, header_line
 from depyf.base.asynchronous import suppressed, synchronous
@@ -23,6 +23,8 @@ class RecordedRun:
     """Records what runs into a folder. ``command`` is the program with its arguments; with ``eager`` nothing is
     compiled."""
 
+    recorder_class: Type[Recorder] = Recorder
+
     def __init__(self, folder: str, command: Sequence[str], *, eager: bool) -> None:
         self._folder = folder
         self._command = list(command)
@@ -31,7 +33,7 @@ class RecordedRun:
         self._file: Optional[io.TextIOBase] = None
         self._written = 0
         self._problem = ""
-        self._recorder = Recorder(self._write)
+        self._recorder = self.recorder_class(self._write)
         self._undo: List[Undo] = []
 
     def begin(self) -> None:

@@ -164,7 +164,7 @@ class Recorder:
             return
         call = _Open(depth, _COMPILED, f"{getattr(function, '__qualname__', type(function).__name__)}()")
         self._begin(call)
-        self._note(INPUT, call.where, lambda: _arguments(known.get("args"), known.get("kwargs")))
+        self._note(INPUT, call.where, lambda: self._arguments(known.get("args"), known.get("kwargs")))
 
     def _begin_call(self, depth: int, module: torch.nn.Module, args: object, kwargs: object) -> None:
         above = self._open[-1] if self._open else None
@@ -187,7 +187,14 @@ class Recorder:
                 self._names.look_again(outermost.module, outermost.where)
                 where = self._names.of(module) or type(module).__name__  # made by the call itself
         self._begin(_Open(depth, _MODULE, where, root))
-        self._note(INPUT, where, lambda: _arguments(args, kwargs))
+        self._note(INPUT, where, lambda: self._arguments(args, kwargs))
+
+    def parts_of(self, value: object, name: str) -> List[Tuple[str, torch.Tensor]]:
+        """Return what is recorded of an argument or a result, with names."""
+        return tensors_in(value, name)
+
+    def _arguments(self, args: object, kwargs: object) -> Values:
+        return _plain([*self.parts_of(args, "args"), *self.parts_of(kwargs, "kwargs")])
 
     def _begin(self, call: _Open) -> None:
         if not self._open:
@@ -221,7 +228,7 @@ class Recorder:
             return
         optimizer = call.optimizer
         if optimizer is None:
-            self._note(OUTPUT, call.where, lambda: _plain(tensors_in(value, "")))
+            self._note(OUTPUT, call.where, lambda: _plain(self.parts_of(value, "")))
             return
         self._note(PARAMETER, call.where, lambda: self._weighted(optimizer))
         self.steps += 1
@@ -273,10 +280,6 @@ class Recorder:
 
 def _plain(values: Sequence[Tuple[str, torch.Tensor]]) -> Values:
     return [(name, each, None) for name, each in values]
-
-
-def _arguments(args: object, kwargs: object) -> Values:
-    return _plain([*tensors_in(args, "args"), *tensors_in(kwargs, "kwargs")])
 
 
 def _why_not() -> str:
