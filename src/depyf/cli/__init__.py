@@ -23,6 +23,7 @@ from depyf.cli import (
     completing,
     decompiling,
     documents,
+    fixing,
     reporting,
     running,
     serving,
@@ -36,7 +37,7 @@ from depyf.sweep.unreadable import UnreadableError
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed.
-    ``depyf diff`` returns 1 when the runs differ, ``depyf run`` and ``depyf shadow`` the exit status of the program;
+    ``depyf diff`` returns 1 when the runs differ, ``depyf fix`` when no edit was kept, ``depyf run`` and ``depyf shadow`` the exit status of the program;
     ``depyf verify`` returns 1 when something differs, and 3 when something could not be proved."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
     if own and own[0] in running.COMMANDS:
@@ -123,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_command(commands)
     running.add_worth_command(commands)
     shadowing.add_command(commands)
+    fixing.add_command(commands)
     reporting.add_commands(commands)
     bug_reporting.add_extract_command(commands)
     reporting.add_memory_command(commands)

@@ -25,7 +25,7 @@ USAGE = f"depyf run {_OPTIONS} SCRIPT [ARGS...]\n       depyf run {_OPTIONS} -m 
 
 _WITH_VALUE = ("-o", "--output", "--json", "--values", "--files", "--record", "--at", "--at-call")
 
-COMMANDS = ("run", "worth", "shadow")
+COMMANDS = ("run", "worth", "shadow", "fix")
 """The commands with a program, whose arguments are its own."""
 
 

@@ -1,0 +1,95 @@
+"""What ``depyf fix`` has found: a row for each finding, and the edits that were kept as a unified diff.
+
+A module of its own: it is the answer of one question, as plain data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+
+@dataclass(frozen=True)
+class TriedEdit:
+    """An edit that was tried for a finding. ``before`` and ``after`` are counts of the runs, ``time`` the times of calls
+    before and after; ``reason`` says why it was refused, and is empty where it was kept."""
+
+    edit: str
+    before: str = ""
+    after: str = ""
+    time: str = ""
+    reason: str = ""
+
+    @property
+    def kept(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class FixRow:
+    """A finding, with its line, the advice that depyf has, and the edits that were tried in order. Without one,
+    ``reason`` says why there is none."""
+
+    finding: str
+    place: str
+    advice: str
+    tried: Tuple[TriedEdit, ...] = ()
+    reason: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether an edit of it was kept."""
+        return any(each.kept for each in self.tried)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The result for a program. ``refused`` says why nothing was tried at all; empty otherwise. ``diff`` has the edits
+    that were kept; ``files`` the whole text of each changed file, relative to the program's folder, as bytes."""
+
+    command: Sequence[str]
+    rows: Tuple[FixRow, ...] = ()
+    diff: str = ""
+    refused: str = ""
+    before: str = ""
+    after: str = ""
+    time: str = ""
+    notes: Tuple[str, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    originals: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The same files as they were when they were tried."""
+
+    def to_dict(self) -> Dict[str, object]:
+        """Return it as plain data, for JSON: all but the whole files."""
+        data = dataclasses.asdict(self)
+        del data["files"], data["originals"]
+        for row, known in zip(data["rows"], self.rows):
+            row["kept"] = known.kept
+            for each, tried in zip(row["tried"], known.tried):
+                each["kept"] = tried.kept
+        return {"depyf_fix": 1, **data, "files": sorted(self.files)}
+
+    def lines(self) -> List[str]:
+        """Return the table as text: a paragraph for each finding."""
+        if self.refused:
+            return [f"nothing was tried: {self.refused}"]
+        found: List[str] = []
+        for row in self.rows:
+            found.append(f"{row.place}: {row.finding}")
+            for each in row.tried:
+                found.append(f"  {'kept   ' if each.kept else 'refused'}  {each.edit}")
+                if each.reason:
+                    found.append(f"           because {each.reason}")
+                if each.after:
+                    found.append(f"           before: {each.before}")
+                    found.append(f"           after:  {each.after}")
+                if each.kept and each.time:
+                    found.append(f"           time:   {each.time}")
+            if not row.tried:
+                found.append(f"  no edit  {row.reason}")
+        kept = sum(row.kept for row in self.rows)
+        found.append(f"{len(self.rows)} findings, {kept} fixed" if self.rows else "there is no finding to fix")
+        if kept:
+            found += [f"before: {self.before}", f"after:  {self.after}", f"time:   {self.time}"]
+        return [*found, *(f"note: {each}" for each in self.notes)]

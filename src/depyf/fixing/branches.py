@@ -1,0 +1,204 @@
+"""``if`` on the values of a tensor, whose sides only compute a tensor, as ``torch.where``.
+
+    if y.sum() > 0:                    y = torch.where(y.sum() > 0, y * 2, y - 1)
+        y = y * 2             ->
+    else:
+        y = y - 1
+
+Both sides are new tensors of the shape of one variable (``expressions.py``), so that nobody can tell the result from the
+side that was chosen. A side that is a variable as it is (``if`` without ``else``) would be that very tensor, and
+``torch.where`` makes a new one: it is accepted only where the statements before have made it, and nothing else refers
+to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from typing import Iterator, List, Optional, Sequence, Tuple
+
+from depyf.base.quick_dataclass import dataclass
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, segment, tree_of
+from depyf.fixing.expressions import base_of_side, check_test, is_fresh
+from depyf.fixing.problems import Problem
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A statement that chooses: its test, both sides, and the variable that is assigned (empty: they are returned).
+    ``follows`` is the ``return`` after the ``if`` that is the other side, None if the ``if`` has it itself."""
+
+    node: ast.If
+    target: str
+    chosen: ast.expr
+    other: Optional[ast.expr]
+    follows: Optional[ast.Return] = None
+
+
+def where_for_branch(problem: Problem, project: Project) -> Edit:
+    """Return the edit of the ``if`` at the line of a graph break. Raises ``NoEdit``."""
+    file, line = problem.file, problem.line
+    text = _where_text(project.source(file), file, line)
+    make = [
+        Change(file, line, lambda source, is_probe=each: _replaced(source, file, line, is_probe=is_probe))  # type: ignore[misc]
+        for each in (False, True)
+    ]
+    words = f"line {line}: {text[:80]}"
+    return Edit(("where", file, str(line)), words, (make[0],), (make[1],))
+
+
+def _where_text(source: bytes, file: str, line: int, *, is_probe: bool = False) -> str:
+    """Return the statement that replaces an ``if``."""
+    tree = tree_of(source, file)
+    torch = name_of_torch(tree)
+    branch, before = _branch_at(tree, line)
+    check_test(branch.node.test, torch)
+    sides = branch.chosen, branch.other or ast.Name(branch.target)
+    bases = {base_of_side(each, torch) for each in sides}
+    if len(bases) != 1:
+        raise NoEdit("the sides are computed from different variables, so that their shapes may differ")
+    for each in sides:
+        if isinstance(each, ast.Name) and not _is_made_before(each.id, before):
+            raise NoEdit(
+                f"one side is {each.id} as it is, which something else may refer to: torch.where would make a new tensor"
+            )
+    if _is_rebound(tree, torch, line):
+        raise NoEdit(f"{torch} is not the module in this function")
+    texts = [segment(source, branch.node.test), *(_text(source, each) for each in sides)]
+    start = f"{branch.target} = " if branch.target else "return "
+    function = _PROBE.format(torch=torch) if is_probe else f"{torch}.where"
+    return f"{start}{function}({', '.join(texts)})"
+
+
+_PROBE = (
+    "(lambda c, a, b: {torch}.where(c, a, b) if c.dtype == {torch}.bool and not c.dim() and type(a) is type(b) and "
+    "a.is_floating_point() and (a.shape, a.dtype, a.device, a.layout, a.requires_grad) == (b.shape, b.dtype, b.device, "
+    "b.layout, b.requires_grad) else 1 / 0)"
+)
+"""In the place of ``torch.where``: raises unless both sides are tensors of one kind."""
+
+
+def _text(source: bytes, node: ast.expr) -> str:
+    return segment(source, node) if hasattr(node, "lineno") else dotted(node)
+
+
+def _branch_at(tree: ast.Module, line: int) -> Tuple[_Branch, List[ast.stmt]]:
+    """Return the ``if`` whose test is at a line, and the statements before it in its block."""
+    for block in _blocks(tree):
+        for at, node in enumerate(block):
+            if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or line):
+                follows = block[at + 1] if at + 1 < len(block) else None
+                return _taken_apart(node, follows), block[:at]
+    raise NoEdit("there is no if statement at the line (a while, an assert, and, or, a conditional expression)")
+
+
+def _blocks(tree: ast.AST) -> Iterator[List[ast.stmt]]:
+    """Yield each list of statements, but not an ``elif``, which is no statement of its own."""
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            is_elif = name == "orelse" and isinstance(node, ast.If) and len(block or ()) == 1
+            if isinstance(block, list) and block and not (is_elif and isinstance(block[0], ast.If)):
+                yield block
+
+
+def _taken_apart(node: ast.If, follows: Optional[ast.stmt]) -> _Branch:
+    target, chosen = _side(node.body)
+    if node.orelse:
+        if target != (found := _side(node.orelse))[0]:
+            raise NoEdit("the sides do not assign the same variable")
+        return _Branch(node, target, chosen, found[1])
+    if target:
+        return _Branch(node, target, chosen, None)
+    if isinstance(follows, ast.Return) and follows.value is not None:
+        return _Branch(node, "", chosen, follows.value, follows)
+    raise NoEdit("what follows the if is no return")
+
+
+def _side(block: Sequence[ast.stmt]) -> Tuple[str, ast.expr]:
+    """Return the variable that a side assigns (empty: it returns), and its value."""
+    node = block[0]
+    if len(block) == 1 and isinstance(node, ast.Return) and node.value is not None:
+        return "", node.value
+    if len(block) == 1 and isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+        if isinstance(target, ast.Name):
+            return target.id, node.value
+    raise NoEdit("a side is more than one assignment to a variable, or one return")
+
+
+def _is_made_before(name: str, before: Sequence[ast.stmt]) -> bool:
+    """Return whether the statements before have made the tensor, and nothing else refers to it."""
+    for node in reversed(before):
+        is_print = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) == "print"
+        if is_print or not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
+            continue
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            return node.targets[0].id == name and is_fresh(node.value)
+        return False
+    return False
+
+
+def _is_rebound(tree: ast.Module, name: str, line: int) -> bool:
+    """Return whether the function around a line makes a variable of that name."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    around = [
+        each for each in ast.walk(tree) if isinstance(each, functions) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    return any(
+        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name)
+        or (isinstance(node, ast.arg) and node.arg == name)
+        for function in around
+        for node in ast.walk(function)
+    )
+
+
+def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:
+    """Return the source with the statement in the place of the ``if``. Comments inside of it are put above."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+    text = _where_text(source, file, line, is_probe=is_probe)
+    branch, _ = _branch_at(tree_of(source, file), line)
+    wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
+    module = wrapper.module
+    places = wrapper.resolve(PositionProvider).items()
+    old = next(
+        each for each, at in places if isinstance(each, libcst.If) and at.start.line == branch.node.lineno
+    )
+    comments = list(_comments(source, branch.node.lineno, branch.node.end_lineno or line))
+    if branch.follows is not None:
+        comments += _comments(source, (branch.node.end_lineno or line) + 1, branch.follows.end_lineno or 0)
+    lines = [*old.leading_lines, *(libcst.EmptyLine(comment=libcst.Comment(each)) for each in comments)]
+    new = libcst.ensure_type(
+        libcst.parse_statement(text, config=module.config_for_parsing), libcst.SimpleStatementLine
+    ).with_changes(leading_lines=lines)
+    parent = wrapper.resolve(ParentNodeProvider)[old]
+    if not isinstance(parent, (libcst.IndentedBlock, libcst.Module)):
+        raise NoEdit("the if statement is no statement of a block")
+    at = next(index for index, each in enumerate(parent.body) if each is old)
+    rest = parent.body[at + 1 + (branch.follows is not None) :]
+    block = parent.with_changes(body=[*parent.body[:at], new, *rest])
+    after = libcst.ensure_type(module.deep_replace(parent, block), libcst.Module).bytes
+    _check_result(source, after, file, line, text)
+    return after
+
+
+def _check_result(source: bytes, after: bytes, file: str, line: int, text: str) -> None:
+    """Raise ``NoEdit`` unless the edited source is the old one with that statement alone in the place of the ``if``."""
+    tree = tree_of(source, file)
+    branch, before = _branch_at(tree, line)
+    for block in _blocks(tree):
+        at = len(before)
+        if at < len(block) and block[at] is branch.node:
+            block[at : at + 1 + (branch.follows is not None)] = ast.parse(f"def f():\n {text}").body[0].body  # type: ignore[attr-defined]
+            break
+    if ast.dump(tree) != ast.dump(tree_of(after, file)):
+        raise NoEdit("the edited source is not what it should be")
+
+
+def _comments(source: bytes, first: int, last: int) -> Iterator[str]:
+    for token in tokenize.tokenize(io.BytesIO(source).readline):
+        if token.type == tokenize.COMMENT and first <= token.start[0] <= last:
+            yield token.string

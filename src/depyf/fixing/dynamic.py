@@ -1,0 +1,110 @@
+"""``dynamic=True`` in the call of ``torch.compile``: sizes and numbers that vary are no constants then."""
+
+from __future__ import annotations
+
+import ast
+from typing import List, Union
+
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, tree_of
+from depyf.fixing.problems import Problem
+
+
+def dynamic_compile(problem: Problem, project: Project) -> Edit:
+    """Return the edit of the ``torch.compile`` whose function was recompiled. Raises ``NoEdit``."""
+    if problem.compiled_at is None:
+        raise NoEdit("where torch.compile is called for this function is not known, or outside of the program's folder")
+    file, line = problem.compiled_at
+    with_dynamic(project.source(file), file, line)
+    change = Change(file, line, lambda source: with_dynamic(source, file, line))
+    return Edit(("dynamic", file, str(line)), f"line {line}: torch.compile(dynamic=True)", (change,))
+
+
+def with_dynamic(source: bytes, file: str, line: int) -> bytes:
+    """Return the source with ``dynamic=True`` in the one ``torch.compile`` at a line. Raises ``NoEdit``."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+
+    node = _compile_at(tree_of(source, file), line)
+    wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
+    kind = libcst.Call if isinstance(node, ast.Call) else libcst.Attribute
+    # Columns of ast are bytes, columns of libcst characters.
+    text = source.splitlines()[node.lineno - 1].decode("utf-8", "surrogateescape")
+    column = len(text.encode("utf-8", "surrogateescape")[: node.col_offset].decode("utf-8", "surrogateescape"))
+    module, name = wrapper.module, dotted(node.func if isinstance(node, ast.Call) else node)
+    found = [
+        each
+        for each, place in wrapper.resolve(PositionProvider).items()
+        if isinstance(each, kind)
+        and (place.start.line, place.start.column) == (node.lineno, column)
+        and module.code_for_node(each.func if isinstance(each, libcst.Call) else each) == name
+    ]
+    if len(found) != 1:
+        raise NoEdit("the call of torch.compile was not found")
+    old = found[0]
+    argument = libcst.Arg(
+        libcst.Name("True"),
+        keyword=libcst.Name("dynamic"),
+        equal=libcst.AssignEqual(libcst.SimpleWhitespace(""), libcst.SimpleWhitespace("")),
+    )
+    new: libcst.BaseExpression
+    if isinstance(old, libcst.Call):
+        new = old.with_changes(args=[*_separated(old.args), argument])
+    else:
+        new = libcst.Call(libcst.ensure_type(old, libcst.Attribute), [argument])
+    after = libcst.ensure_type(module.deep_replace(old, new), libcst.Module).bytes
+    _check_result(source, after, file, line)
+    return after
+
+
+def _check_result(source: bytes, after: bytes, file: str, line: int) -> None:
+    """Raise ``NoEdit`` unless the edited source is the old one with that argument alone."""
+    before, tree = tree_of(source, file), tree_of(after, file)
+    expected = ast.keyword("dynamic", ast.Constant(True))
+    node = _compile_at(before, line)
+    if isinstance(node, ast.Call):
+        node.keywords.append(expected)
+    else:
+        call = ast.Call(node, [], [expected])
+        for each in ast.walk(before):
+            decorators = getattr(each, "decorator_list", None) or ()
+            if any(known is node for known in decorators):
+                each.decorator_list = [call if known is node else known for known in decorators]  # type: ignore[attr-defined]
+    if ast.dump(before) != ast.dump(tree):
+        raise NoEdit("the edited source is not what it should be")
+
+
+def _separated(args: object) -> List[object]:
+    """Return arguments with a comma after the last one."""
+    import libcst
+
+    found = list(args)  # type: ignore[call-overload]
+    if found and isinstance(found[-1].comma, libcst.MaybeSentinel):
+        found[-1] = found[-1].with_changes(comma=libcst.Comma(whitespace_after=libcst.SimpleWhitespace(" ")))
+    return found
+
+
+def _compile_at(tree: ast.Module, line: int) -> Union[ast.Call, ast.Attribute]:
+    """Return the call of ``torch.compile`` at a line, or the decorator that names it without calling it."""
+    name = f"{name_of_torch(tree)}.compile"
+    calls = [
+        each
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Call) and dotted(each.func) == name and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    decorators = [
+        each
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        # A decorated function begins with its decorators for some Pythons, and with def for others.
+        and any(each.lineno <= line <= node.lineno for each in node.decorator_list)
+        for each in node.decorator_list
+        if (isinstance(each, ast.Attribute) and dotted(each) == name)
+        or (isinstance(each, ast.Call) and dotted(each.func) == name)
+    ]
+    found: List[Union[ast.Call, ast.Attribute]] = [*calls, *(each for each in decorators if each not in calls)]  # type: ignore[misc]
+    if len(found) != 1:
+        raise NoEdit(f"there is no single {name} at line {line}")
+    for keyword in found[0].keywords if isinstance(found[0], ast.Call) else ():
+        if keyword.arg in (None, "dynamic"):
+            raise NoEdit("torch.compile is given dynamic, or arguments with **")
+    return found[0]

@@ -1,0 +1,250 @@
+"""``depyf fix``: run the program twice, make edits for its findings, try each alone and then all together.
+
+The order of the checks is that of their cost: by syntax, whether the finding is gone and none is new, whether the
+program does the same, and whether its calls take longer. Edits of statements run once more in eager mode, against the
+unchanged program in eager mode: there nothing is compiled, and all results have the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.fixed import Fixed, FixRow, TriedEdit
+from depyf.base.quick_dataclass import dataclass
+from depyf.fixing.edits import Edit, NoEdit, Project, applied, require_libcst
+from depyf.fixing.problems import Problem, compiled_lines, counted_words, new_problems, problems_of, user_files
+from depyf.fixing.remedies import edits_for
+from depyf.fixing.sameness import Baseline, baseline_of, slower, why_not_same
+from depyf.fixing.trials import CannotTryError, Trial, Trials
+from depyf.report.diff.unified import unified
+from depyf.report.model.run import Run
+from depyf.running.program import UserProgram
+from depyf.running.shadowing import command_of
+
+NO_EDIT = "no mechanical edit for this finding"
+_MORE_SECONDS = 120.0
+
+
+def fix(program: UserProgram, root: str, say: Callable[[str], object] = str) -> Fixed:
+    """Return the edits of a program that were kept. ``root`` is its folder, which is the current directory of its runs.
+    ``say`` is called with what is done now. Raises ``MissingLibcst`` and ``CannotTryError``."""
+    require_libcst()
+    with tempfile.TemporaryDirectory(prefix="depyf_fix_") as scratch:
+        return _Fixing(program, root, scratch, say).fixed()
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What the trial of edits gave: ``reason`` is why they are refused, empty if they are kept."""
+
+    reason: str
+    after: str = ""
+    time: str = ""
+
+
+class _Fixing:
+    def __init__(self, program: UserProgram, root: str, scratch: str, say: Callable[[str], object]) -> None:
+        self._program = program
+        self._main_file = main_file(program, root)
+        self._trials = Trials(root, program, scratch)
+        self._say = say
+        self._eager: Optional[Trial] = None
+        self._verdicts: Dict[Tuple[str, ...], _Verdict] = {}
+
+    def fixed(self) -> Fixed:
+        command = tuple(command_of(self._program))
+        self._say("running the unchanged program (1 of 2)")
+        first = self._trials.run({})
+        if first.run is None:
+            return Fixed(command, refused=_why_nothing(first))
+        problems = problems_of(first.run, self._trials.copy)
+        if not problems:
+            return Fixed(command, before=counted_words(first.run))
+        self._say("running the unchanged program (2 of 2)")
+        second = self._trials.run({}, limit=self._limit(first))
+        known, why = baseline_of(first, second)
+        if known is None:
+            return Fixed(command, refused=why, before=counted_words(first.run))
+        project = self._project(first.run)
+        rows, kept = [], {}
+        for problem in problems:
+            row, edit = self._row(problem, project, known)
+            rows.append(row)
+            if edit is not None:
+                kept[edit.key] = edit
+        return self._together(command, rows, list(kept.values()), project, known)
+
+    def _project(self, run: Run) -> Project:
+        copy = self._trials.copy
+        files, lines = user_files(run, copy), compiled_lines(run, copy)
+        return Project(self._trials.original, self._main_file, files, run, lines)
+
+    def _row(self, problem: Problem, project: Project, known: Baseline) -> Tuple[FixRow, Optional[Edit]]:
+        """Try the edits of one finding until one is kept."""
+        row = FixRow(problem.words, problem.place, problem.advice, reason=NO_EDIT)
+        if not problem.file:
+            return FixRow(problem.words, problem.place, problem.advice, reason=f"{NO_EDIT}: it is in a library"), None
+        tried: List[TriedEdit] = []
+        reasons: List[str] = []
+        for make in edits_for(problem, project):
+            try:
+                edit = make()
+                verdict = self._tried([edit], [problem], project, known)
+            except NoEdit as why:
+                reasons.append(str(why))
+                continue
+            before = counted_words(project.run)
+            tried.append(TriedEdit(edit.words, before, verdict.after, verdict.time, verdict.reason))
+            if not verdict.reason:
+                return FixRow(row.finding, row.place, row.advice, tuple(tried)), edit
+        reason = "; ".join(dict.fromkeys(reasons)) or NO_EDIT
+        return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
+
+    def _tried(
+        self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline
+    ) -> _Verdict:
+        """Run the program with edits, and judge."""
+        key = tuple(part for each in edits for part in (*each.key, ""))
+        key = (*key, *(part for each in problems for part in each.key))
+        if key not in self._verdicts:
+            files = applied([change for each in edits for change in each.changes], project.source)
+            self._say(f"trying {' and '.join(each.words for each in edits)}")
+            trial = self._trials.run(files, limit=self._limit(known.first))
+            verdict = self._judged(trial, edits, problems, project, known)
+            if not verdict.reason and any(each.probe for each in edits):
+                why = self._differs_in_eager(edits, files, project, known)
+                verdict = _Verdict(why, verdict.after, verdict.time) if why else verdict
+            self._verdicts[key] = verdict
+        return self._verdicts[key]
+
+    def _judged(
+        self, trial: Trial, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline
+    ) -> _Verdict:
+        exact_text = any(each.touches_text for each in edits)
+        if trial.run is None:
+            return _Verdict(why_not_same(known, trial, exact_text=exact_text) or "nothing is compiled any more")
+        after = counted_words(trial.run)
+        left = {each.key for each in problems_of(trial.run, self._trials.copy)}
+        remaining = [each for each in problems if each.key in left]
+        new = new_problems(project.run, trial.run, self._trials.copy)
+        reason = why_not_same(known, trial, exact_text=exact_text)
+        if not reason and remaining:
+            reason = "the finding is still there"
+        if not reason and new:
+            reason = new[0]
+        longer, time = slower(known, trial)
+        return _Verdict(reason or longer, after, time)
+
+    def _differs_in_eager(
+        self, edits: Sequence[Edit], files: Mapping[str, bytes], project: Project, known: Baseline
+    ) -> str:
+        """Return what the edits change where nothing is compiled; empty if they change nothing."""
+        limit = self._limit(known.first)
+        if self._eager is None:
+            self._say("running the unchanged program in eager mode")
+            self._eager = self._trials.run({}, eager=True, limit=limit)
+        eager = Baseline(self._eager, self._eager, known.unstable, known.masked, known.unseeded)
+        for changes in ([change for each in edits for change in each.probe], None):
+            self._say("trying the same in eager mode")
+            edited = files if changes is None else applied(changes, project.source)
+            trial = self._trials.run(edited, eager=True, limit=limit)
+            why = why_not_same(eager, trial, exact_text=False)
+            if why and changes is not None and "ZeroDivisionError" in trial.err:
+                return "the sides are no floating point tensors of the same shape, dtype and device in all calls"
+            if why:
+                return f"in eager mode, {why}"
+        return ""
+
+    def _limit(self, first: Trial) -> float:
+        return 3 * first.seconds + _MORE_SECONDS
+
+    def _together(
+        self, command: Tuple[str, ...], rows: List[FixRow], kept: List[Edit], project: Project, known: Baseline
+    ) -> Fixed:
+        """Try all edits that were kept alone; without the last ones, where they do not go together."""
+        before = counted_words(project.run)
+        notes = [f"the numbers of {known.masked} printed lines differ in each run, and are not compared"] * bool(
+            known.masked
+        )
+        notes += [f"{each} differs in each run, and is not compared" for each in known.unstable]
+        together: List[Edit] = []
+        verdict = _Verdict("")
+        todo = [kept, *([each] for each in kept)] if len(kept) > 1 else [kept] if kept else []
+        for more in todo:
+            more = [each for each in more if each not in together]
+            if not more:
+                continue
+            found = self._alone_or(together, more, project, known)
+            if not found.reason:
+                together, verdict = [*together, *more], found
+            elif len(more) == 1 and together:
+                rows = _refused(rows, more[0], f"with the other edits, {found.reason}")
+        files = applied([change for each in together for change in each.changes], project.source)
+        return Fixed(
+            command,
+            tuple(rows),
+            self._diff(files, project),
+            before=before,
+            after=verdict.after,
+            time=verdict.time,
+            notes=tuple(notes),
+            files=files,
+            originals={file: project.source(file) for file in files},
+        )
+
+    def _alone_or(self, together: List[Edit], more: List[Edit], project: Project, known: Baseline) -> _Verdict:
+        """Return the verdict of edits together, or the known one of a single edit."""
+        edits = [*together, *more]
+        if len(edits) == 1:
+            words = [key for key in self._verdicts if key[: len(edits[0].key)] == edits[0].key]
+            found = [self._verdicts[key] for key in words if not self._verdicts[key].reason]
+            return found[0]
+        try:
+            return self._tried(edits, [], project, known)
+        except NoEdit as why:
+            return _Verdict(str(why))
+
+    def _diff(self, files: Mapping[str, bytes], project: Project) -> str:
+        lines: List[str] = []
+        for file, after in sorted(files.items()):
+            texts = [each.decode("utf-8", "replace") for each in (project.source(file), after)]
+            lines += unified(texts[0], texts[1], f"a/{file}", f"b/{file}")
+        return "".join(f"{line}\n" for line in lines)
+
+
+def _refused(rows: Sequence[FixRow], edit: Edit, reason: str) -> List[FixRow]:
+    """Return the rows with an edit refused after all."""
+
+    def tried(each: TriedEdit) -> TriedEdit:
+        is_it = each.kept and each.edit == edit.words
+        return TriedEdit(each.edit, each.before, each.after, each.time, reason) if is_it else each
+
+    return [
+        FixRow(row.finding, row.place, row.advice, tuple(map(tried, row.tried)), row.reason) for row in rows
+    ]
+
+
+def _why_nothing(trial: Trial) -> str:
+    last = [line for line in trial.err.splitlines() if line.strip() and not line.startswith("depyf")]
+    if trial.status:
+        return f"the program compiled nothing, and ended with exit status {trial.status}: {''.join(last[-1:])}"
+    return "the program compiled nothing"
+
+
+def main_file(program: UserProgram, root: str) -> str:
+    """Return the main file of a program, relative to its folder. Raises ``CannotTryError``."""
+    base = os.path.realpath(root)
+    if program.is_module:
+        stem = os.path.join(base, *program.name.split("."))
+        names = [f"{stem}.py", os.path.join(stem, "__main__.py")]
+    else:
+        names = [os.path.join(base, program.name), os.path.join(base, program.name, "__main__.py")]
+    path = next((os.path.realpath(each) for each in names if os.path.isfile(each)), "")
+    if not path.startswith(base + os.sep) or not path.endswith(".py"):
+        raise CannotTryError(
+            f"{program.name}: no Python file of this name is in the current directory. depyf fix runs a program in a "
+            "copy of the current directory: change into the program's folder, and name it from there"
+        )
+    return os.path.relpath(path, base)

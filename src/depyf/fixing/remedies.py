@@ -1,0 +1,72 @@
+"""The table of remedies: for which findings an edit is made, and by what. A new remedy is one entry.
+
+The remedies of a finding are tried in this order, until one is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Callable, FrozenSet, Iterator, Tuple
+
+from depyf.base.quick_dataclass import dataclass
+from depyf.diagnosis.break_advice import BreakCause
+from depyf.diagnosis.guard_advice import GuardCause
+from depyf.fixing.branches import where_for_branch
+from depyf.fixing.dynamic import dynamic_compile
+from depyf.fixing.edits import Edit, Project
+from depyf.fixing.prints import reorderable
+from depyf.fixing.problems import Problem
+from depyf.fixing.settings import setting
+from depyf.report.model.run import LIMIT
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """``make`` returns the edit for a finding with one of these causes, or raises ``NoEdit``."""
+
+    causes: FrozenSet[str]
+    make: Callable[[Problem, Project], Edit]
+
+
+def _for(*causes: enum.Enum) -> FrozenSet[str]:
+    return frozenset(str(each.value) for each in causes)
+
+
+_CONFIG = "torch._dynamo.config"
+
+REMEDIES: Tuple[Remedy, ...] = (
+    Remedy(_for(BreakCause.BRANCH), where_for_branch),
+    Remedy(
+        _for(BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST),
+        setting(f"{_CONFIG}.capture_scalar_outputs", "True"),
+    ),
+    Remedy(_for(BreakCause.DYNAMIC_SHAPE), setting(f"{_CONFIG}.capture_dynamic_output_shape_ops", "True")),
+    Remedy(_for(BreakCause.PRINT), reorderable("print")),
+    Remedy(_for(BreakCause.WARNING, BreakCause.LOGGING), reorderable("warnings.warn")),
+    Remedy(_for(BreakCause.RNN), setting(f"{_CONFIG}.allow_rnn", "True")),
+    Remedy(_for(BreakCause.PARAMETER), setting(f"{_CONFIG}.graph_break_on_nn_param_ctor", "False")),
+    Remedy(_for(GuardCause.PARAMETER_SIZE), setting(f"{_CONFIG}.force_parameter_static_shapes", "False")),
+    Remedy(
+        _for(GuardCause.MODULE_NUMBER, GuardCause.NUMBER), setting(f"{_CONFIG}.allow_unspec_int_on_nn_module", "True")
+    ),
+    Remedy(
+        _for(
+            GuardCause.SIZE,
+            GuardCause.SIZES,
+            GuardCause.EQUAL_SIZES,
+            GuardCause.STRIDE,
+            GuardCause.NUMBER,
+            GuardCause.FLOAT,
+        ),
+        dynamic_compile,
+    ),
+)
+
+
+def edits_for(problem: Problem, project: Project) -> Iterator[Callable[[], Edit]]:
+    """Yield the edits of a problem, to be made: each raises ``NoEdit`` where it is none."""
+    if problem.kind == LIMIT:
+        return
+    for remedy in REMEDIES:
+        if problem.cause in remedy.causes:
+            yield lambda remedy=remedy: remedy.make(problem, project)  # type: ignore[misc]

@@ -1,0 +1,176 @@
+"""Run a program in a copy of its folder, in a process of its own, with edited files; read what it did.
+
+Each run has a fresh copy at the same path, so that no run sees what another one has written, and paths in the printed
+text are the same. Large files are links. ``.git``, caches and virtual environments are not copied.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from depyf.answers.recorded import Recording, RecordingError, read_recording, recordings_in
+from depyf.base.asynchronous import synchronous
+from depyf.base.quick_dataclass import dataclass
+from depyf.report.model.manifest import ManifestError
+from depyf.report.model.run import Run
+from depyf.report.read.reading import NothingToRead, runs_in_directory
+from depyf.running.outer_calls import CALLS, DUMP, NOTHING_RAN
+from depyf.running.program import UserProgram
+from depyf.running.shadowing import command_of
+
+_LARGE = 8 * 2**20
+_MOST_FILES = 20_000
+_LEFT_OUT = frozenset((".git", ".hg", "__pycache__", ".mypy_cache", ".pytest_cache", "node_modules"))
+_TIMES = "times.json"
+
+
+class CannotTryError(Exception):
+    """Raised where the program can't be tried; says why."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a run of the program did. ``run`` is None where nothing was compiled, ``recording`` where torch was not
+    imported; ``times`` has the seconds of each outermost call."""
+
+    status: int
+    out: str
+    err: str
+    recording: Optional[Recording]
+    run: Optional[Run]
+    times: Tuple[Tuple[str, float], ...]
+    unseen: Tuple[str, ...]
+    """Why some calls could not be recorded."""
+    seconds: float
+    timed_out: bool = False
+
+
+class Trials:
+    """Runs one program, whose folder is ``root``; the copies are below ``scratch``."""
+
+    def __init__(self, root: str, program: UserProgram, scratch: str) -> None:
+        self._program = program
+        self._scratch = os.path.realpath(scratch)
+        self.original = os.path.join(self._scratch, "original")
+        """A copy that nothing runs in: the user may go on editing the program meanwhile."""
+        self.copy = os.path.join(self._scratch, "program")
+        self._number = 0
+        _copy(os.path.realpath(root), self.original, self._scratch)
+
+    def prepare(self, edited: Mapping[str, bytes]) -> None:
+        """Make a fresh copy with the edited files."""
+        shutil.rmtree(self.copy, ignore_errors=True)
+        _copy(self.original, self.copy, self._scratch)
+        for file, source in edited.items():
+            path = os.path.join(self.copy, file)
+            os.unlink(path)  # it may be a link
+            with open(path, "wb") as opened:
+                opened.write(source)
+
+    def run(self, edited: Mapping[str, bytes], *, eager: bool = False, limit: Optional[float] = None) -> Trial:
+        """Run the program with edited files, in eager mode or compiled; end it after ``limit`` seconds."""
+        self.prepare(edited)
+        self._number += 1
+        folder = os.path.join(self._scratch, f"trial_{self._number}")
+        os.makedirs(folder)
+        command = [sys.executable, "-m", "depyf.running.outer_calls", folder, *(["--eager"] if eager else [])]
+        streams = [os.path.join(folder, name) for name in ("stdout", "stderr")]
+        began, timed_out = time.perf_counter(), False
+        with open(streams[0], "wb") as out, open(streams[1], "wb") as err:
+            try:
+                status = subprocess.run(
+                    [*command, *command_of(self._program)],
+                    cwd=self.copy,
+                    env=_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    timeout=limit,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                status, timed_out = -1, True
+        seconds = time.perf_counter() - began
+        texts = [_text_of(each) for each in streams]
+        if status == NOTHING_RAN:
+            raise CannotTryError(texts[1].strip().rpartition("\n")[2].replace("depyf: ", ""))
+        times, unseen = _times(os.path.join(folder, CALLS, _TIMES))
+        return Trial(
+            status,
+            texts[0],
+            texts[1],
+            _recording(os.path.join(folder, CALLS)),
+            _run(os.path.join(folder, DUMP)),
+            times,
+            unseen,
+            seconds,
+            timed_out,
+        )
+
+
+def _environment() -> Dict[str, str]:
+    """Return the environment of a run: without depyf's own variables, with one order of sets in all runs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")}
+    return {"PYTHONHASHSEED": "0", **kept}
+
+
+def _copy(root: str, copy: str, scratch: str) -> None:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        here = os.path.join(copy, os.path.relpath(folder, root))
+        os.makedirs(here, exist_ok=True)
+        for name in list(folders):
+            path = os.path.join(folder, name)
+            is_environment = os.path.exists(os.path.join(path, "pyvenv.cfg"))
+            if name in _LEFT_OUT or os.path.realpath(path) in (scratch, os.path.realpath(copy)):
+                folders.remove(name)
+            elif is_environment or os.path.islink(path):
+                folders.remove(name)
+                os.symlink(os.path.realpath(path), os.path.join(here, name))
+        count += len(files)
+        if count > _MOST_FILES:
+            raise CannotTryError(f"{root} has more than {_MOST_FILES:,} files: run depyf fix in the program's own folder")
+        for name in files:
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path):
+                continue
+            if os.path.getsize(path) > _LARGE:
+                os.symlink(os.path.realpath(path), os.path.join(here, name))
+            else:
+                shutil.copy2(path, os.path.join(here, name))
+
+
+def _text_of(path: str) -> str:
+    with open(path, encoding="utf-8", errors="backslashreplace") as file:
+        return file.read()
+
+
+def _times(path: str) -> Tuple[Tuple[Tuple[str, float], ...], Tuple[str, ...]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+    except synchronous(OSError, ValueError):
+        return (), ("the run did not end as programs do",)
+    return tuple((str(where), float(seconds)) for where, seconds in data["times"]), tuple(data["skipped"])
+
+
+def _recording(folder: str) -> Optional[Recording]:
+    try:
+        found: Sequence[str] = recordings_in(folder) if os.path.isdir(folder) else ()
+        return read_recording(found[0]) if len(found) == 1 else None
+    except synchronous(RecordingError, OSError):
+        return None
+
+
+def _run(folder: str) -> Optional[Run]:
+    try:
+        found: List[Run] = [each.run for each in runs_in_directory(folder) if not each.is_child]
+    except synchronous(NothingToRead, ManifestError, OSError):
+        return None
+    return found[0] if found and found[0].compilations else None
