@@ -12,8 +12,8 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 @dataclass(frozen=True)
 class TriedEdit:
-    """An edit that was tried for a finding. ``before`` and ``after`` are counts of the runs, ``time`` the times of calls
-    before and after; ``reason`` says why it was refused, and is empty where it was kept."""
+    """An edit that was tried for a finding. ``before`` and ``after`` are counts of the runs, ``time`` the times of
+    calls before and after; ``reason`` says why it was refused, and is empty where it was kept."""
 
     edit: str
     before: str = ""

@@ -37,8 +37,9 @@ from depyf.sweep.unreadable import UnreadableError
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Run one command; return the exit status: 0, 1 when not all could be proved, 2 when the command failed.
-    ``depyf diff`` returns 1 when the runs differ, ``depyf fix`` when no edit was kept, ``depyf run`` and ``depyf shadow`` the exit status of the program;
-    ``depyf verify`` returns 1 when something differs, and 3 when something could not be proved."""
+    ``depyf diff`` returns 1 when the runs differ, ``depyf fix`` when no edit was kept, ``depyf run`` and ``depyf
+    shadow`` the exit status of the program; ``depyf verify`` returns 1 when something differs, and 3 when something
+    could not be proved."""
     own, program = running.split(sys.argv[1:] if arguments is None else arguments)
     if own and own[0] in running.COMMANDS:
         options = _parser().parse_args(own)

@@ -5,8 +5,8 @@
     else:
         y = y - 1
 
-Both sides are new tensors of the shape of one variable (``expressions.py``), so that nobody can tell the result from the
-side that was chosen. A side that is a variable as it is (``if`` without ``else``) would be that very tensor, and
+Both sides are new tensors of the shape of one variable (``expressions.py``), so that nobody can tell the result from
+the side that was chosen. A side that is a variable as it is (``if`` without ``else``) would be that very tensor, and
 ``torch.where`` makes a new one: it is accepted only where the statements before have made it, and nothing else refers
 to it.
 """
@@ -61,7 +61,7 @@ def _where_text(source: bytes, file: str, line: int, *, is_probe: bool = False) 
     for each in sides:
         if isinstance(each, ast.Name) and not _is_made_before(each.id, before):
             raise NoEdit(
-                f"one side is {each.id} as it is, which something else may refer to: torch.where would make a new tensor"
+                f"one side is {each.id} as it is, which something else may refer to: torch.where makes a new tensor"
             )
     if _is_rebound(tree, torch, line):
         raise NoEdit(f"{torch} is not the module in this function")
@@ -131,7 +131,8 @@ def _side(block: Sequence[ast.stmt]) -> Tuple[str, ast.expr]:
 def _is_made_before(name: str, before: Sequence[ast.stmt]) -> bool:
     """Return whether the statements before have made the tensor, and nothing else refers to it."""
     for node in reversed(before):
-        is_print = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and dotted(node.value.func) == "print"
+        called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        is_print = dotted(called) == "print"
         if is_print or not any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
             continue
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -164,9 +165,7 @@ def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:
     wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
     module = wrapper.module
     places = wrapper.resolve(PositionProvider).items()
-    old = next(
-        each for each, at in places if isinstance(each, libcst.If) and at.start.line == branch.node.lineno
-    )
+    old = next(each for each, at in places if isinstance(each, libcst.If) and at.start.line == branch.node.lineno)
     comments = list(_comments(source, branch.node.lineno, branch.node.end_lineno or line))
     if branch.follows is not None:
         comments += _comments(source, (branch.node.end_lineno or line) + 1, branch.follows.end_lineno or 0)
@@ -180,7 +179,7 @@ def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:
     at = next(index for index, each in enumerate(parent.body) if each is old)
     rest = parent.body[at + 1 + (branch.follows is not None) :]
     block = parent.with_changes(body=[*parent.body[:at], new, *rest])
-    after = libcst.ensure_type(module.deep_replace(parent, block), libcst.Module).bytes
+    after: bytes = libcst.ensure_type(module.deep_replace(parent, block), libcst.Module).bytes
     _check_result(source, after, file, line, text)
     return after
 

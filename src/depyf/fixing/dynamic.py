@@ -51,7 +51,7 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
         new = old.with_changes(args=[*_separated(old.args), argument])
     else:
         new = libcst.Call(libcst.ensure_type(old, libcst.Attribute), [argument])
-    after = libcst.ensure_type(module.deep_replace(old, new), libcst.Module).bytes
+    after: bytes = libcst.ensure_type(module.deep_replace(old, new), libcst.Module).bytes
     _check_result(source, after, file, line)
     return after
 
@@ -77,7 +77,7 @@ def _separated(args: object) -> List[object]:
     """Return arguments with a comma after the last one."""
     import libcst
 
-    found = list(args)  # type: ignore[call-overload]
+    found: List[libcst.Arg] = list(args)  # type: ignore[call-overload]
     if found and isinstance(found[-1].comma, libcst.MaybeSentinel):
         found[-1] = found[-1].with_changes(comma=libcst.Comma(whitespace_after=libcst.SimpleWhitespace(" ")))
     return found
@@ -101,7 +101,7 @@ def _compile_at(tree: ast.Module, line: int) -> Union[ast.Call, ast.Attribute]:
         if (isinstance(each, ast.Attribute) and dotted(each) == name)
         or (isinstance(each, ast.Call) and dotted(each.func) == name)
     ]
-    found: List[Union[ast.Call, ast.Attribute]] = [*calls, *(each for each in decorators if each not in calls)]  # type: ignore[misc]
+    found: List[Union[ast.Call, ast.Attribute]] = [*calls, *(each for each in decorators if each not in calls)]
     if len(found) != 1:
         raise NoEdit(f"there is no single {name} at line {line}")
     for keyword in found[0].keywords if isinstance(found[0], ast.Call) else ():

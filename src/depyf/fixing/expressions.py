@@ -75,8 +75,10 @@ def _is_tested(node: ast.expr, torch: str) -> bool:
     if isinstance(node, ast.Name):
         return True
     if isinstance(node, ast.Compare):
-        return len(node.ops) == 1 and isinstance(node.ops[0], _COMPARED) and all(
-            number(each) is not None or _is_tested(each, torch) for each in (node.left, node.comparators[0])
+        return (
+            len(node.ops) == 1
+            and isinstance(node.ops[0], _COMPARED)
+            and all(number(each) is not None or _is_tested(each, torch) for each in (node.left, node.comparators[0]))
         )
     if isinstance(node, ast.BinOp):
         return all(number(each) is not None or _is_tested(each, torch) for each in (node.left, node.right))
@@ -88,8 +90,8 @@ def _is_tested(node: ast.expr, torch: str) -> bool:
 
 
 def base_of_side(node: ast.expr, torch: str) -> str:
-    """Return the one variable that a side is computed from. Raises ``NoEdit`` for a side that may not be evaluated where
-    the program would not."""
+    """Return the one variable that a side is computed from. Raises ``NoEdit`` for a side that may not be evaluated
+    where the program would not."""
     names: Set[str] = set()
     _check_side(node, torch, names)
     if len(names) != 1:
@@ -167,7 +169,8 @@ def is_fixed_when_printed(node: ast.expr) -> bool:
     if isinstance(node, ast.JoinedStr):
         parts: List[ast.expr] = list(node.values)
         return all(
-            isinstance(each, ast.Constant) or (isinstance(each, ast.FormattedValue) and is_fixed_when_printed(each.value))
+            isinstance(each, ast.Constant)
+            or (isinstance(each, ast.FormattedValue) and is_fixed_when_printed(each.value))
             for each in parts
         )
     if isinstance(node, ast.Attribute):

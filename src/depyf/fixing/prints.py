@@ -1,9 +1,9 @@
 """``print`` and ``warnings.warn`` in compiled code: Dynamo may move them after the graph, if the program allows it.
 
-``torch._dynamo.config.reorderable_logging_functions`` holds for the whole program, and a tensor that is changed in place
-after the call is then printed as it is at the end of the graph: ``print("y", y); y += 1`` prints another number. So the
-edit is made only where no call of a compiled function, and of no function that may be called by one, prints a tensor
-that could be changed: by syntax, in all files of the program that were compiled.
+``torch._dynamo.config.reorderable_logging_functions`` holds for the whole program, and a tensor that is changed in
+place after the call is then printed as it is at the end of the graph: ``print("y", y); y += 1`` prints another number.
+So the edit is made only where no compiled function, and no function that may be called by one, prints a tensor that
+could be changed: by syntax, in all files of the program that were compiled.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def _check(function: _Function, names: Tuple[str, ...], file: str, frames: int) 
                 raise NoEdit(f"what {place} prints may be changed in place before the graph ends")
             reason = _may_change(function, each.id, frames)
             if reason:
-                raise NoEdit(f"{each.id}, which {place} prints, may be changed in place before the graph ends: {reason}")
+                raise NoEdit(
+                    f"{each.id}, which {place} prints, may be changed in place before the graph ends: {reason}"
+                )
 
 
 def _may_change(function: _Function, name: str, frames: int) -> str:

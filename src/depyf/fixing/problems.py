@@ -88,7 +88,7 @@ def _recompilations(run: Run, root: str) -> Iterator[Problem]:
     for each in run.recompiles:
         function = run.functions[run.root(each.function)]
         checked = each.failed[0].checked if each.failed else ""
-        file, line, text = _located(run, root, each.place or (function.source, function.first_line))
+        file, line, _ = _located(run, root, each.place or (function.source, function.first_line))
         yield Problem(
             RECOMPILATION,
             each.cause,

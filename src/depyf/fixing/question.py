@@ -102,9 +102,7 @@ class _Fixing:
         reason = "; ".join(dict.fromkeys(reasons)) or NO_EDIT
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
 
-    def _tried(
-        self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline
-    ) -> _Verdict:
+    def _tried(self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline) -> _Verdict:
         """Run the program with edits, and judge."""
         key = tuple(part for each in edits for part in (*each.key, ""))
         key = (*key, *(part for each in problems for part in each.key))
@@ -221,9 +219,7 @@ def _refused(rows: Sequence[FixRow], edit: Edit, reason: str) -> List[FixRow]:
         is_it = each.kept and each.edit == edit.words
         return TriedEdit(each.edit, each.before, each.after, each.time, reason) if is_it else each
 
-    return [
-        FixRow(row.finding, row.place, row.advice, tuple(map(tried, row.tried)), row.reason) for row in rows
-    ]
+    return [FixRow(row.finding, row.place, row.advice, tuple(map(tried, row.tried)), row.reason) for row in rows]
 
 
 def _why_nothing(trial: Trial) -> str:

@@ -95,7 +95,9 @@ def _unstable_globals(one: Optional[Recording], other: Optional[Recording]) -> T
     if one is None or other is None:
         return ()
     found = []
-    sides = [{each.where: each.values for each in side.events if each.where.startswith("global ")} for side in (one, other)]
+    sides = [
+        {each.where: each.values for each in side.events if each.where.startswith("global ")} for side in (one, other)
+    ]
     for where, values in sides[0].items():
         others = {each.name: each for each in sides[1].get(where, ())}
         differing = [each for each in values if each.name not in others or others[each.name].bits != each.bits]
@@ -115,9 +117,7 @@ def _values_differ(
     """Return what two recordings do not agree in; empty if they agree."""
     if before is None or after is None or before.damaged or after.damaged:
         return "what it computes was not recorded"
-    ours, theirs = (
-        [each for each in side.events if each.where not in unstable] for side in (before, after)
-    )
+    ours, theirs = ([each for each in side.events if each.where not in unstable] for side in (before, after))
     for one, other, *drawn in zip(ours, theirs, _drawn(ours, unseeded), _drawn(theirs, unseeded)):
         if (one.kind, one.where) != (other.kind, other.where):
             return f"it calls {_where(other)} where the unchanged program calls {_where(one)}"

@@ -45,7 +45,7 @@ def inserted(source: bytes, file: str, statement: str) -> bytes:
         # A blank line or a comment above the first statement stays above it.
         header = []
     body = [*module.body[:at], *added, *module.body[at:]]
-    after = module.with_changes(body=body, header=header).bytes
+    after: bytes = module.with_changes(body=body, header=header).bytes
     expected = tree_of(source, file)
     expected.body[at:at] = ast.parse("\n".join(texts)).body
     if ast.dump(expected) != ast.dump(tree_of(after, file)):
@@ -53,7 +53,7 @@ def inserted(source: bytes, file: str, statement: str) -> bytes:
     return after
 
 
-def _end_of_imports(body: object) -> "tuple[int, bool]":
+def _end_of_imports(body: object) -> tuple[int, bool]:
     """Return the index after the block of imports that has ``import torch``, and True; without one, after the first
     block of imports (after the docstring, if there are none), and False."""
     import libcst
@@ -86,8 +86,10 @@ def _kind(node: object) -> str:
     for each in node.body:
         for alias in each.names if isinstance(each, libcst.Import) else ():
             root = alias.evaluated_name.partition(".")[0]
-            if root == "torch" and alias.evaluated_alias in (None, "torch") and (
-                alias.evaluated_alias is None or alias.evaluated_name == "torch"
+            if (
+                root == "torch"
+                and alias.evaluated_alias in (None, "torch")
+                and (alias.evaluated_alias is None or alias.evaluated_name == "torch")
             ):
                 return "torch"
     return "import"

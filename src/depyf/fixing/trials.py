@@ -135,7 +135,7 @@ def _copy(root: str, copy: str, scratch: str) -> None:
                 os.symlink(os.path.realpath(path), os.path.join(here, name))
         count += len(files)
         if count > _MOST_FILES:
-            raise CannotTryError(f"{root} has more than {_MOST_FILES:,} files: run depyf fix in the program's own folder")
+            raise CannotTryError(f"{root} has over {_MOST_FILES:,} files: run depyf fix in the program's own folder")
         for name in files:
             path = os.path.join(folder, name)
             if not os.path.isfile(path):

@@ -116,12 +116,12 @@ class OuterCalls(Recorder):
         self._open.clear()
         for name, value in sorted(vars(sys.modules["__main__"]).items()):
             if not name.startswith("__"):
-                self._note_safely(START, f"global {name}", lambda value=value: list(self._held(value)))  # type: ignore[misc]
+                self._note_safely(START, f"global {name}", lambda value=value: list(self._held(value)))
 
     def _held(self, value: object) -> Iterator[Tuple[str, torch.Tensor]]:
         import torch
 
-        if isinstance(value, types.ModuleType) or isinstance(value, type):
+        if isinstance(value, (types.ModuleType, type)):
             return
         found = self.parts_of(value, "")
         if issubclass(type(value), torch.nn.Module):
