@@ -28,14 +28,15 @@ class TriedEdit:
 
 @dataclass(frozen=True)
 class FixRow:
-    """A finding, with its line, the advice that depyf has, and the edits that were tried in order. Without one,
-    ``reason`` says why there is none."""
+    """A finding, with its line, the advice that depyf has, and the edits that were tried in order. ``reason`` says why
+    no other edit was made. ``gone`` is whether the edits of other findings have removed it."""
 
     finding: str
     place: str
     advice: str
     tried: Tuple[TriedEdit, ...] = ()
     reason: str = ""
+    gone: bool = False
 
     @property
     def kept(self) -> bool:
@@ -86,9 +87,11 @@ class Fixed:
                     found.append(f"           after:  {each.after}")
                 if each.kept and each.time:
                     found.append(f"           time:   {each.time}")
-            if not row.tried:
+            if row.gone:
+                found.append("  gone     with the edits of other findings")
+            elif row.reason and not row.kept:
                 found.append(f"  no edit  {row.reason}")
-        kept = sum(row.kept for row in self.rows)
+        kept = sum(row.kept or row.gone for row in self.rows)
         found.append(f"{len(self.rows)} findings, {kept} fixed" if self.rows else "there is no finding to fix")
         if kept:
             found += [f"before: {self.before}", f"after:  {self.after}", f"time:   {self.time}"]

@@ -27,6 +27,8 @@ def reorderable(function: str) -> Callable[[Problem, Project], Edit]:
 
     def make(problem: Problem, project: Project) -> Edit:
         names = (function, function.rpartition(".")[2]) if function != "print" else (function,)
+        for file in project.files:
+            _check_names(project.tree(file), file)
         for file, node in _reachable(project):
             _check(node, names, file, problem.frames)
         if function != "print" and not _imports(project.tree(project.main_file), "warnings"):
@@ -34,6 +36,19 @@ def reorderable(function: str) -> Callable[[Problem, Project], Edit]:
         return edit_with_statement(project, _SETTING, f"{_SETTING}.add({function})", touches_text=True)
 
     return make
+
+
+def _check_names(tree: ast.Module, file: str) -> None:
+    """Raise ``NoEdit`` where a file has a ``print`` of its own, or sends what is printed elsewhere."""
+    for node in ast.walk(tree):
+        bound = getattr(node, "name", None) or getattr(node, "asname", None) or getattr(node, "arg", None)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound = node.id
+        if bound in ("print", "warnings"):
+            raise NoEdit(f"{file} has a {bound} of its own")
+        used = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else bound
+        if used in ("stdout", "stderr", "redirect_stdout", "redirect_stderr", "catch_warnings"):
+            raise NoEdit(f"{file} uses {used}, so that the order of what is printed may matter")
 
 
 def _imports(tree: ast.Module, name: str) -> bool:

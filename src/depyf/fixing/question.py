@@ -7,14 +7,15 @@ unchanged program in eager mode: there nothing is compiled, and all results have
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.fixed import Fixed, FixRow, TriedEdit
-from depyf.base.quick_dataclass import dataclass
+from depyf.base.quick_dataclass import dataclass, replace
 from depyf.fixing.edits import Edit, NoEdit, Project, applied, require_libcst
-from depyf.fixing.problems import Problem, compiled_lines, counted_words, new_problems, problems_of, user_files
+from depyf.fixing.problems import Key, Problem, compiled_lines, counted_words, new_problems, problems_of, user_files
 from depyf.fixing.remedies import edits_for
 from depyf.fixing.sameness import Baseline, baseline_of, slower, why_not_same
 from depyf.fixing.trials import CannotTryError, Trial, Trials
@@ -42,6 +43,8 @@ class _Verdict:
     reason: str
     after: str = ""
     time: str = ""
+    left: FrozenSet[Key] = frozenset()
+    """The findings that the program has with the edits."""
 
 
 class _Fixing:
@@ -52,6 +55,8 @@ class _Fixing:
         self._say = say
         self._eager: Optional[Trial] = None
         self._verdicts: Dict[Tuple[str, ...], _Verdict] = {}
+        self._removed: Mapping[Tuple[str, ...], Sequence[Problem]] = {}
+        """The problems that each kept edit removes, by the key of the edit."""
 
     def fixed(self) -> Fixed:
         command = tuple(command_of(self._program))
@@ -68,13 +73,17 @@ class _Fixing:
         if known is None:
             return Fixed(command, refused=why, before=counted_words(first.run))
         project = self._project(first.run)
-        rows, kept = [], {}
+        rows: List[FixRow] = []
+        kept: Dict[Tuple[str, ...], Edit] = {}
+        removed: Dict[Tuple[str, ...], List[Problem]] = {}
         for problem in problems:
             row, edit = self._row(problem, project, known)
             rows.append(row)
             if edit is not None:
                 kept[edit.key] = edit
-        return self._together(command, rows, list(kept.values()), project, known)
+                removed.setdefault(edit.key, []).append(problem)
+        self._removed = removed
+        return self._together(command, list(zip(problems, rows)), list(kept.values()), project, known)
 
     def _project(self, run: Run) -> Project:
         copy = self._trials.copy
@@ -113,7 +122,7 @@ class _Fixing:
             verdict = self._judged(trial, edits, problems, project, known)
             if not verdict.reason and any(each.probe for each in edits):
                 why = self._differs_in_eager(edits, files, project, known)
-                verdict = _Verdict(why, verdict.after, verdict.time) if why else verdict
+                verdict = replace(verdict, reason=why)
             self._verdicts[key] = verdict
         return self._verdicts[key]
 
@@ -133,7 +142,7 @@ class _Fixing:
         if not reason and new:
             reason = new[0]
         longer, time = slower(known, trial)
-        return _Verdict(reason or longer, after, time)
+        return _Verdict(reason or longer, after, time, frozenset(left))
 
     def _differs_in_eager(
         self, edits: Sequence[Edit], files: Mapping[str, bytes], project: Project, known: Baseline
@@ -148,7 +157,7 @@ class _Fixing:
             self._say("trying the same in eager mode")
             edited = files if changes is None else applied(changes, project.source)
             trial = self._trials.run(edited, eager=True, limit=limit)
-            why = why_not_same(eager, trial, exact_text=False)
+            why = why_not_same(eager, trial, exact_text=False, exactly=True)
             if why and changes is not None and "ZeroDivisionError" in trial.err:
                 return "the sides are no floating point tensors of the same shape, dtype and device in all calls"
             if why:
@@ -159,10 +168,15 @@ class _Fixing:
         return 3 * first.seconds + _MORE_SECONDS
 
     def _together(
-        self, command: Tuple[str, ...], rows: List[FixRow], kept: List[Edit], project: Project, known: Baseline
+        self,
+        command: Tuple[str, ...],
+        found_rows: Sequence[Tuple[Problem, FixRow]],
+        kept: List[Edit],
+        project: Project,
+        known: Baseline,
     ) -> Fixed:
         """Try all edits that were kept alone; without the last ones, where they do not go together."""
-        before = counted_words(project.run)
+        rows = [row for _, row in found_rows]
         notes = [f"the numbers of {known.masked} printed lines differ in each run, and are not compared"] * bool(
             known.masked
         )
@@ -180,11 +194,15 @@ class _Fixing:
             elif len(more) == 1 and together:
                 rows = _refused(rows, more[0], f"with the other edits, {found.reason}")
         files = applied([change for each in together for change in each.changes], project.source)
+        keys = [problem.key for problem, _ in found_rows]
         return Fixed(
             command,
-            tuple(rows),
+            tuple(
+                dataclasses.replace(row, gone=bool(together) and not row.kept and key not in verdict.left)
+                for key, row in zip(keys, rows)
+            ),
             self._diff(files, project),
-            before=before,
+            before=counted_words(project.run),
             after=verdict.after,
             time=verdict.time,
             notes=tuple(notes),
@@ -200,7 +218,8 @@ class _Fixing:
             found = [self._verdicts[key] for key in words if not self._verdicts[key].reason]
             return found[0]
         try:
-            return self._tried(edits, [], project, known)
+            problems = [each for edit in edits for each in self._removed[edit.key]]
+            return self._tried(edits, problems, project, known)
         except NoEdit as why:
             return _Verdict(str(why))
 
@@ -217,9 +236,9 @@ def _refused(rows: Sequence[FixRow], edit: Edit, reason: str) -> List[FixRow]:
 
     def tried(each: TriedEdit) -> TriedEdit:
         is_it = each.kept and each.edit == edit.words
-        return TriedEdit(each.edit, each.before, each.after, each.time, reason) if is_it else each
+        return dataclasses.replace(each, reason=reason) if is_it else each
 
-    return [FixRow(row.finding, row.place, row.advice, tuple(map(tried, row.tried)), row.reason) for row in rows]
+    return [dataclasses.replace(row, tried=tuple(map(tried, row.tried))) for row in rows]
 
 
 def _why_nothing(trial: Trial) -> str:

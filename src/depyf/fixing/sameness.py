@@ -56,21 +56,26 @@ def baseline_of(first: Trial, second: Trial) -> Tuple[Optional[Baseline], str]:
     why = _values_differ(first.recording, second.recording, unstable, unseeded, exactly=True)
     if why:
         return None, f"two runs of the unchanged program differ: {why}. Set seeds, so that it can be verified"
+    if first.written.keys() != second.written.keys():
+        return None, "two runs of the unchanged program write files of different names"
+    if not first.times:
+        return None, "no call of a module or compiled function was seen (calls of other threads are not seen)"
     out, masked = _text_differs(first.out, second.out, second.out)
     if out:
         return None, f"two runs of the unchanged program print different text: {out}"
     return Baseline(first, second, unstable, masked, unseeded), ""
 
 
-def why_not_same(known: Baseline, trial: Trial, *, exact_text: bool) -> str:
-    """Return what a run did that the unchanged program does not do; empty if it did the same."""
+def why_not_same(known: Baseline, trial: Trial, *, exact_text: bool, exactly: bool = False) -> str:
+    """Return what a run did that the unchanged program does not do; empty if it did the same. ``exact_text``: nothing
+    that is printed may differ between runs anyway; ``exactly``: not even rounding may differ."""
     if trial.timed_out:
         return "it takes more than three times as long"
     if trial.status != known.first.status:
         return f"it ends with exit status {trial.status}, and not {known.first.status}: {_last_line(trial.err)}"
     if trial.unseen:
         return f"not all that it computes could be recorded: {trial.unseen[0]}"
-    why = _values_differ(known.first.recording, trial.recording, known.unstable, known.unseeded, exactly=False)
+    why = _values_differ(known.first.recording, trial.recording, known.unstable, known.unseeded, exactly=exactly)
     if why:
         return why
     if exact_text and known.masked:
@@ -82,7 +87,20 @@ def why_not_same(known: Baseline, trial: Trial, *, exact_text: bool) -> str:
     why, masked = _text_differs(*errors)
     if exact_text and masked:
         return "the program writes other numbers to stderr in each run, so that text that is moved can't be compared"
-    return f"it writes other text to stderr: {why}" if why else ""
+    if why:
+        return f"it writes other text to stderr: {why}"
+    return _files_differ(known, trial)
+
+
+def _files_differ(known: Baseline, trial: Trial) -> str:
+    """Return which file a run has written otherwise: text and names are compared, and sizes of other files."""
+    first, second, now = known.first.written, known.second.written, trial.written
+    for name in sorted({*first, *second, *now}):
+        if (name in now) != (name in first):
+            return f"it {'writes' if name in now else 'does not write'} the file {name}"
+        if name in now and first[name] == second.get(name) != now[name]:
+            return f"it writes other content to the file {name}"
+    return ""
 
 
 def _last_line(text: str) -> str:
@@ -169,10 +187,11 @@ def _differs(one: Digest, other: Digest, *, exactly: bool) -> str:
     if one.nonfinite != other.nonfinite:
         return f"{other.nonfinite} values are NaN or infinite, and not {one.nonfinite}"
     error = relative_difference(one, other)
-    if one.is_discrete or exactly:
-        return "another number" if one.is_discrete else f"relative difference {error:.2g}"
-    # Extremes of single values are compared, too, as a sketch has the size of the whole tensor.
-    allowed = _ALLOWED.get(one.dtype, _ALLOWED_OTHERWISE)
+    if one.is_discrete:
+        return "another number"
+    # Extremes of single values are compared, too, as a sketch has the size of the whole tensor. Where not even rounding
+    # is allowed, the sign of a zero is: it is all that the bits can differ in then.
+    allowed = 0.0 if exactly else _ALLOWED.get(one.dtype, _ALLOWED_OTHERWISE)
     size = max(abs(one.least), abs(one.most))
     extremes = max(abs(one.least - other.least), abs(one.most - other.most))
     if error <= allowed and extremes <= allowed * size:
@@ -235,5 +254,6 @@ def slower(known: Baseline, trial: Trial) -> Tuple[str, str]:
         middle = [Times(tuple(each), (0.0,)).medians[0] for each in last]
         if times.verdict() == SLOWER and middle[2] > _CLEARLY * max(middle[:2]):
             return f"calls of {where} take longer: {duration(middle[2])}, and {duration(max(middle[:2]))} before", ""
-        shown.append(f"{where} {duration(min(middle[:2]))} -> {duration(middle[2])}")
+        known_as = " and ".join(map(duration, sorted(middle[:2])))
+        shown.append(f"{where} {known_as} in two runs before, {duration(middle[2])} after")
     return "", "; ".join(shown[:3]) or "too few calls to time"

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zlib
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.recorded import Recording, RecordingError, read_recording, recordings_in
@@ -48,6 +49,8 @@ class Trial:
     unseen: Tuple[str, ...]
     """Why some calls could not be recorded."""
     seconds: float
+    written: Mapping[str, Tuple[int, int]]
+    """The files that the run has made or changed: the size, and a checksum of text (0 for other files)."""
     timed_out: bool = False
 
 
@@ -110,8 +113,36 @@ class Trials:
             times,
             unseen,
             seconds,
+            self._written(edited),
             timed_out,
         )
+
+    def _written(self, edited: Mapping[str, bytes]) -> Dict[str, Tuple[int, int]]:
+        found: Dict[str, Tuple[int, int]] = {}
+        for folder, folders, files in os.walk(self.copy):
+            folders[:] = [each for each in folders if each not in _LEFT_OUT]
+            for name in files:
+                path = os.path.join(folder, name)
+                file = os.path.relpath(path, self.copy)
+                if os.path.islink(path) or not os.path.isfile(path) or file in edited:
+                    continue
+                content = _content(path)
+                if content != _content(os.path.join(self.original, file)):
+                    found[file] = content
+        return found
+
+
+def _content(path: str) -> Tuple[int, int]:
+    """Return the size of a file, and a checksum if it is a text that is not large; (-1, 0) without such a file."""
+    try:
+        size = os.path.getsize(path)
+        if size > _LARGE:
+            return size, 0
+        with open(path, "rb") as file:
+            read = file.read()
+    except synchronous(OSError):
+        return -1, 0
+    return size, 0 if b"\0" in read else zlib.crc32(read)
 
 
 def _environment() -> Dict[str, str]:

@@ -1,0 +1,263 @@
+"""The edits of ``depyf fix`` by text: what they change, and what they refuse although it looks alike."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Callable, Dict, List
+
+import pytest
+
+pytest.importorskip("libcst", reason="libcst is not installed, which depyf fix edits source with")
+
+from depyf.diagnosis.break_advice import BreakCause
+from depyf.diagnosis.guard_advice import GuardCause
+from depyf.fixing.branches import where_for_branch
+from depyf.fixing.dynamic import dynamic_compile, with_dynamic
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, applied
+from depyf.fixing.prints import reorderable
+from depyf.fixing.problems import Problem
+from depyf.fixing.remedies import REMEDIES, edits_for
+from depyf.fixing.settings import inserted, setting
+from depyf.report.model.run import BREAK, LIMIT, RECOMPILATION, Run
+
+
+def project_of(folder: Path, source: str, *, compiled: int = 2) -> Project:
+    (folder / "train.py").write_text(source, encoding="utf-8")
+    return Project(str(folder), "train.py", ["train.py"], Run(), {"train.py": [compiled]})
+
+
+def problem_at(line: int, cause: BreakCause = BreakCause.BRANCH, frames: int = 1) -> Problem:
+    return Problem(BREAK, cause.value, "train.py", line, "", "about", "words", frames=frames)
+
+
+def edited(project: Project, make: Callable[[Problem, Project], Edit], problem: Problem) -> str:
+    edit = make(problem, project)
+    return applied(edit.changes, project.source)["train.py"].decode()
+
+
+def function(body: str) -> str:
+    return "import torch\ndef f(x):\n" + textwrap.indent(textwrap.dedent(body).strip("\n"), "    ") + "\n"
+
+
+def where(folder: Path, body: str) -> str:
+    """The body of ``f(x)`` after the edit of its first ``if``."""
+    source = function(body)
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if text.strip().startswith("if "))
+    return textwrap.dedent(edited(project_of(folder, source), where_for_branch, problem_at(line)).split("\n", 2)[2])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "# why\nif x.sum() > 0:\n    y = x * 2  # twice\nelse:\n    y = -x\nreturn y  # done",
+            "# why\n# twice\ny = torch.where(x.sum() > 0, x * 2, -x)\nreturn y  # done\n",
+        ),
+        ("if (x > 1).any(): return x + 1\nreturn x / 2", "return torch.where((x > 1).any(), x + 1, x / 2)\n"),
+        (
+            "if torch.isnan(x).any():\n    return x.relu()\nelse:\n    return torch.relu(-x)",
+            "return torch.where(torch.isnan(x).any(), x.relu(), torch.relu(-x))\n",
+        ),
+        (
+            "y = x * 2\nprint(y)\nif y.max() < y.mean():\n    y = y + 1\nreturn y",
+            "y = x * 2\nprint(y)\ny = torch.where(y.max() < y.mean(), y + 1, y)\nreturn y\n",
+        ),
+        (
+            "for _ in range(2):\n    x = x - 1\n    if x.mean() > 0:\n        x = 2 * x\nreturn x",
+            "for _ in range(2):\n    x = x - 1\n    x = torch.where(x.mean() > 0, 2 * x, x)\nreturn x\n",
+        ),
+    ],
+)
+def test_a_branch_whose_sides_are_pure_becomes_where(tmp_path: Path, before: str, after: str) -> None:
+    assert where(tmp_path, before) == after
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("if x.sum() > 0:\n    y = 1 / x\nelse:\n    y = x * 2", "divides by a tensor"),
+        ("if x.sum() > 0:\n    y = x / 0\nelse:\n    y = x * 2", "divides by zero"),
+        ("if x.sum() > 0:\n    y = x.sqrt()\nelse:\n    y = x * 2", "gradients NaN"),
+        ("if x.sum() > 0:\n    y = x * x\nelse:\n    y = x * 2", "multiplies two tensors"),
+        ("if x.sum() > 0:\n    y = x ** 2\nelse:\n    y = x * 2", "gradient may be NaN"),
+        ("if x.sum() > 0:\n    y = x * 1e39\nelse:\n    y = x * 2", "large constant"),
+        ("if x.sum() > 0:\n    y = x + w\nelse:\n    y = x * 2", "one variable alone"),
+        ("if x.sum() > 0:\n    y = w * 3\nelse:\n    y = x * 2", "different variables"),
+        ("if x.sum() > 0:\n    y = torch.rand(3)\nelse:\n    y = x * 2", "a call of torch.rand"),
+        ("if x.sum() > 0:\n    y = helper(x)\nelse:\n    y = x * 2", "a call of helper"),
+        ("if x.sum() > 0:\n    y = x[0]\nelse:\n    y = x * 2", "Subscript"),
+        ("if x.sum() > 0:\n    y = 1.0\nelse:\n    y = x * 2", "a number"),
+        ("if x.sum() > 0:\n    seen.append(1)\n    y = x + 1\nelse:\n    y = x * 2", "more than one assignment"),
+        ("if x.sum() > 0:\n    x.mul_(2)", "more than one assignment"),
+        ("if x.sum() > 0:\n    x += 1", "more than one assignment"),
+        ("if x.sum() > 0:\n    self.y = x * 2", "more than one assignment"),
+        ("if x.sum() > 0:\n    y = x + 1\nelse:\n    z = x * 2", "do not assign the same variable"),
+        ("if x.sum() > 0:\n    y = x + 1\nelif x.sum() < -1:\n    y = x\nelse:\n    y = x * 2", "more than one"),
+        ("if x.sum() > 0:\n    return x + 1\ny = x\nreturn y", "what follows the if is no return"),
+        ("if x.sum() > 0:\n    x = x * 2\nreturn x", "x as it is"),
+        ("y = x\nif x.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
+        ("y = x.view(-1)\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
+        ("y = x * 2\nkeep.append(y)\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
+        ("y = x * 2\nz = y\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
+        ("if x:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x.any():\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x.sum(0) > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x.sum().item() > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x.sum() > 0 and flag:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("if x.sum() > len(w):\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("torch = x\nif x.sum() > 0:\n    y = x + 1\nelse:\n    y = x * 2", "torch is not the module"),
+    ],
+)
+def test_a_branch_whose_sides_are_not_known_to_be_pure_is_refused(tmp_path: Path, body: str, why: str) -> None:
+    with pytest.raises(NoEdit, match=why.replace("(", "\\(")):
+        where(tmp_path, body)
+
+
+def test_an_elif_and_a_conditional_expression_are_no_statements_to_replace(tmp_path: Path) -> None:
+    source = function("if flag:\n    y = x\nelif x.sum() > 0:\n    y = x + 1\nelse:\n    y = x * 2")
+    with pytest.raises(NoEdit, match="no if statement"):
+        where_for_branch(problem_at(5), project_of(tmp_path, source))
+    with pytest.raises(NoEdit, match="no if statement"):
+        where_for_branch(problem_at(3), project_of(tmp_path, function("y = x + 1 if x.sum() > 0 else x * 2")))
+
+
+def test_the_variant_for_eager_mode_raises_where_the_sides_are_of_two_kinds(tmp_path: Path) -> None:
+    source = function("if x.sum() > 0:\n    y = x + 1\nelse:\n    y = x * 2\nreturn y")
+    project = project_of(tmp_path, source)
+    probe = applied(where_for_branch(problem_at(3), project).probe, project.source)["train.py"].decode()
+    assert "(lambda c, a, b: torch.where(c, a, b) if" in probe
+    assert "else 1 / 0)(x.sum() > 0, x + 1, x * 2)" in probe
+
+
+STATEMENT = "torch._dynamo.config.allow_rnn = True"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            '"""Doc."""\n# c\nimport os\nimport torch  # t\nimport a\n\nx = 1\n',
+            f'"""Doc."""\n# c\nimport os\nimport torch  # t\nimport a\n{STATEMENT}\n\nx = 1\n',
+        ),
+        ("import torch.nn as nn\nx = 1", f"import torch.nn as nn\nimport torch\n{STATEMENT}\nx = 1"),
+        (
+            "from __future__ import annotations\nx = 1\n",
+            f"from __future__ import annotations\nimport torch\n{STATEMENT}\nx = 1\n",
+        ),
+        ("import torch.nn\r\nx = 1\r\n", f"import torch.nn\r\n{STATEMENT}\r\nx = 1\r\n"),
+    ],
+)
+def test_a_setting_stands_after_the_imports(before: str, after: str) -> None:
+    assert inserted(before.encode(), "a.py", STATEMENT).decode() == after
+
+
+def test_a_setting_is_refused_where_the_program_sets_it_or_has_its_own_torch(tmp_path: Path) -> None:
+    make = setting("torch._dynamo.config.allow_rnn", "True")
+    with pytest.raises(NoEdit, match="the program uses allow_rnn itself"):
+        make(problem_at(1), project_of(tmp_path, "import torch\ntorch._dynamo.config.allow_rnn = False\n"))
+    with pytest.raises(NoEdit, match="torch is a variable"):
+        make(problem_at(1), project_of(tmp_path, "import torch as t\ntorch = t\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "before", "after"),
+    [
+        (2, "@torch.compile\ndef f(x): ...\n", "@torch.compile(dynamic=True)\ndef f(x): ...\n"),
+        (
+            3,
+            "@torch.compile(backend='eager',)\ndef f(x): ...\n",
+            "@torch.compile(backend='eager',dynamic=True)\ndef f(x): ...\n",
+        ),
+        (2, "é = torch.compile(g)(torch.ones(3))  # c\n", "é = torch.compile(g, dynamic=True)(torch.ones(3))  # c\n"),
+    ],
+)
+def test_dynamic_is_given_to_torch_compile(line: int, before: str, after: str) -> None:
+    assert with_dynamic(f"import torch\n{before}".encode(), "a.py", line).decode() == f"import torch\n{after}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["g = torch.compile(g, dynamic=False)", "g = torch.compile(g, **k)", "torch.compile(a); torch.compile(b)", "g(1)"],
+)
+def test_dynamic_is_not_given_where_the_program_decides(source: str) -> None:
+    with pytest.raises(NoEdit):
+        with_dynamic(f"import torch\n{source}\n".encode(), "a.py", 2)
+
+
+def test_dynamic_needs_the_place_of_the_call(tmp_path: Path) -> None:
+    problem = Problem(RECOMPILATION, GuardCause.SIZE.value, "train.py", 2, "", "", "")
+    with pytest.raises(NoEdit, match="not known"):
+        dynamic_compile(problem, project_of(tmp_path, "import torch\n"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'print("x", x.sum())\nx += 1\nreturn x',
+        'print(f"{x.shape} {x.mean()}", sep="")\nhelper(x)\nreturn x',
+        "y = x * 2\nprint(y)\nreturn y + 1",
+        "print(x.shape[0], x.dtype, len(x), 1)\nreturn x",
+    ],
+)
+def test_print_may_be_moved_where_nothing_changes_what_it_prints(tmp_path: Path, body: str) -> None:
+    after = edited(project_of(tmp_path, function(body)), reorderable("print"), problem_at(3, BreakCause.PRINT))
+    assert after.startswith("import torch\ntorch._dynamo.config.reorderable_logging_functions.add(print)\ndef f(x):")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("y = x * 2\nprint(y)\ny += 1\nreturn y", "line 5 may change it"),
+        ("print(x)\nx.mul_(2)\nreturn x", "calls something that may change it"),
+        ("print(x)\nx[0] = 1\nreturn x", "assigns to a part"),
+        ("print(x)\nhelper(x)\nreturn x", "calls something that may change it"),
+        ("print(x)\ntorch.relu_(x)\nreturn x", "calls something that may change it"),
+        ("print(x)\ntorch.add(x, 1, out=x)\nreturn x", "calls something that may change it"),
+        ("print(x.view(-1))\nreturn x", "may be changed in place"),
+        ("print(self.weight)\nreturn x", "may be changed in place"),
+        ("y = x\nprint(y)\nreturn x", "another name"),
+        ("print(w)\nreturn x", "no variable of the function"),
+        ("print(x.sum(), file=log)\nreturn x", "another file"),
+        ("print = log\nprint(x.sum())\nreturn x", "of its own"),
+        ("sys.stdout.write('a')\nprint(x.sum())\nreturn x", "uses stdout"),
+        ("print(x.sum())\nother(x)\nreturn x\ndef other(x):\n    print(x)\n    x.add_(1)", "train.py:7"),
+    ],
+)
+def test_print_is_not_moved_where_it_could_print_something_else(tmp_path: Path, body: str, why: str) -> None:
+    with pytest.raises(NoEdit, match=why):
+        reorderable("print")(problem_at(3, BreakCause.PRINT), project_of(tmp_path, function(body)))
+
+
+def test_a_print_in_an_inlined_function_shows_no_variable(tmp_path: Path) -> None:
+    project = project_of(tmp_path, function("y = x * 2\nprint(y)\nreturn y"))
+    with pytest.raises(NoEdit, match="another compiled function goes on"):
+        reorderable("print")(problem_at(4, BreakCause.PRINT, frames=2), project)
+
+
+def test_changes_of_a_file_are_made_from_its_end(tmp_path: Path) -> None:
+    source = function(
+        "a = x\nif x.sum() > 0:\n    y = x + 1\nelse:\n    y = x * 2\nif x.sum() > 1:\n    return y + 1\nreturn y * 2"
+    )
+    project = project_of(tmp_path, source)
+    changes: List[Change] = [
+        *setting("torch._dynamo.config.allow_rnn", "True")(problem_at(1), project).changes,
+        *where_for_branch(problem_at(4), project).changes,
+        *where_for_branch(problem_at(8), project).changes,
+    ]
+    assert applied(changes, project.source)["train.py"].decode() == (
+        f"import torch\n{STATEMENT}\ndef f(x):\n    a = x\n    y = torch.where(x.sum() > 0, x + 1, x * 2)\n"
+        "    return torch.where(x.sum() > 1, y + 1, y * 2)\n"
+    )
+
+
+def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Path) -> None:
+    known = {each.value for kind in (BreakCause, GuardCause) for each in kind}
+    assert all(remedy.causes and remedy.causes <= known for remedy in REMEDIES)
+    project = project_of(tmp_path, "import torch\n")
+    found: Dict[str, int] = {
+        kind: len(list(edits_for(Problem(kind, BreakCause.ITEM.value, "train.py", 1, "", "", ""), project)))
+        for kind in (BREAK, LIMIT)
+    }
+    assert found == {BREAK: 1, LIMIT: 0}
