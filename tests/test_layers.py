@@ -16,6 +16,7 @@ PACKAGE = TESTS.parent / "src" / "depyf"
 LAYERS: List[Tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
+    ("fixing",),
     ("running",),
     ("integrations",),
     # The names that users and other projects already import.

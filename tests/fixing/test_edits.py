@@ -154,7 +154,7 @@ def test_a_setting_stands_after_the_imports(before: str, after: str) -> None:
 
 
 def test_a_setting_is_refused_where_the_program_sets_it_or_has_its_own_torch(tmp_path: Path) -> None:
-    make = setting("torch._dynamo.config.allow_rnn", "True")
+    make = setting(STATEMENT)
     with pytest.raises(NoEdit, match="the program uses allow_rnn itself"):
         make(problem_at(1), project_of(tmp_path, "import torch\ntorch._dynamo.config.allow_rnn = False\n"))
     with pytest.raises(NoEdit, match="torch is a variable"):
@@ -199,6 +199,7 @@ def test_dynamic_needs_the_place_of_the_call(tmp_path: Path) -> None:
         'print(f"{x.shape} {x.mean()}", sep="")\nhelper(x)\nreturn x',
         "y = x * 2\nprint(y)\nreturn y + 1",
         "print(x.shape[0], x.dtype, len(x), 1)\nreturn x",
+        'print(f"{tuple(x.shape)}")\nx += 1\nreturn x',
     ],
 )
 def test_print_may_be_moved_where_nothing_changes_what_it_prints(tmp_path: Path, body: str) -> None:
@@ -217,6 +218,7 @@ def test_print_may_be_moved_where_nothing_changes_what_it_prints(tmp_path: Path,
         ("print(x)\ntorch.add(x, 1, out=x)\nreturn x", "calls something that may change it"),
         ("print(x.view(-1))\nreturn x", "may be changed in place"),
         ("print(self.weight)\nreturn x", "may be changed in place"),
+        ("print(str(x))\nx += 1", "may be changed in place"),
         ("y = x\nprint(y)\nreturn x", "another name"),
         ("print(w)\nreturn x", "no variable of the function"),
         ("print(x.sum(), file=log)\nreturn x", "another file"),
@@ -242,7 +244,7 @@ def test_changes_of_a_file_are_made_from_its_end(tmp_path: Path) -> None:
     )
     project = project_of(tmp_path, source)
     changes: List[Change] = [
-        *setting("torch._dynamo.config.allow_rnn", "True")(problem_at(1), project).changes,
+        *setting(STATEMENT)(problem_at(1), project).changes,
         *where_for_branch(problem_at(4), project).changes,
         *where_for_branch(problem_at(8), project).changes,
     ]
@@ -261,3 +263,5 @@ def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Pat
         for kind in (BREAK, LIMIT)
     }
     assert found == {BREAK: 1, LIMIT: 0}
+    between = f"{GuardCause.SIZE.value} (value that goes from one graph to the next)"
+    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 1

@@ -65,7 +65,8 @@ def _where_text(source: bytes, file: str, line: int, *, is_probe: bool = False) 
             )
     if _is_rebound(tree, torch, line):
         raise NoEdit(f"{torch} is not the module in this function")
-    texts = [segment(source, branch.node.test), *(_text(source, each) for each in sides)]
+    texts = [segment(source, branch.node.test), segment(source, branch.chosen)]
+    texts.append(branch.target if branch.other is None else segment(source, branch.other))
     start = f"{branch.target} = " if branch.target else "return "
     function = _PROBE.format(torch=torch) if is_probe else f"{torch}.where"
     return f"{start}{function}({', '.join(texts)})"
@@ -77,10 +78,6 @@ _PROBE = (
     "b.layout, b.requires_grad) else 1 / 0)"
 )
 """In the place of ``torch.where``: raises unless both sides are tensors of one kind."""
-
-
-def _text(source: bytes, node: ast.expr) -> str:
-    return segment(source, node) if hasattr(node, "lineno") else dotted(node)
 
 
 def _branch_at(tree: ast.Module, line: int) -> Tuple[_Branch, List[ast.stmt]]:

@@ -177,4 +177,10 @@ def is_fixed_when_printed(node: ast.expr) -> bool:
         return node.attr in _FACTS
     if isinstance(node, ast.Subscript):
         return is_fixed_when_printed(node.value)
+    if (
+        isinstance(node, ast.Call)
+        and dotted(node.func) in ("tuple", "list", "str", "int", "float")
+        and not node.keywords
+    ):
+        return all(map(is_fixed_when_printed, node.args))
     return is_fresh(node)

@@ -16,7 +16,7 @@ from depyf.fixing.expressions import is_fixed_when_printed, is_fresh
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
 
-_SETTING = "torch._dynamo.config.reorderable_logging_functions"
+_SETTING = "reorderable_logging_functions"
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _CALLS = ("print", "len", "int", "float", "range", "enumerate", "zip", "isinstance", "str", "abs", "min", "max", "sum")
 """Functions that change no tensor that they are given."""
@@ -33,7 +33,9 @@ def reorderable(function: str) -> Callable[[Problem, Project], Edit]:
             _check(node, names, file, problem.frames)
         if function != "print" and not _imports(project.tree(project.main_file), "warnings"):
             raise NoEdit("the main file does not import warnings")
-        return edit_with_statement(project, _SETTING, f"{_SETTING}.add({function})", touches_text=True)
+        return edit_with_statement(
+            project, _SETTING, f"torch._dynamo.config.{_SETTING}.add({function})", touches_text=True
+        )
 
     return make
 

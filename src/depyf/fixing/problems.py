@@ -5,24 +5,26 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.break_advice import cause_of_break
 from depyf.report.model.counts import LIMIT as AT_LIMIT
 from depyf.report.model.counts import RAISED, counts_of, distinct_breaks, lost, raised
 from depyf.report.model.places import own_place
-from depyf.report.model.run import BREAK, ERROR, FALLBACK, LIMIT, RECOMPILATION, Fallback, Place, Run
+from depyf.report.model.run import BREAK, ERROR, FALLBACK, LIMIT, RECOMPILATION, Fallback, GraphBreak, Place, Run
 from depyf.torch_trace.breaks import reason_in_parts, without_type
 
 Key = Tuple[str, ...]
+
+_MANY = 99
 
 
 @dataclass(frozen=True)
 class Problem:
     """One finding. ``cause`` is the value of a ``BreakCause`` or a ``GuardCause``, empty if there is none. ``file`` is
     relative to the folder of the program, empty for a file outside; ``text`` is the line without spaces around it.
-    ``frames`` is the largest number of functions of the user that the line was reached through while it was compiled.
+    ``frames`` is the largest number of functions that were traced, one in the other, where it was found.
     ``compiled_at`` are the file and line of the call of ``torch.compile``. ``about`` tells findings of a line apart."""
 
     kind: str
@@ -61,7 +63,7 @@ def _breaks(run: Run, root: str) -> Iterator[Problem]:
     depths: Dict[Tuple[Optional[Place], str], int] = {}
     for each in run.breaks:
         at = each.place, each.reason
-        depths[at] = max(depths.get(at, 0), len(each.stack))
+        depths[at] = max(depths.get(at, 0), _frames_of(run, each))
     for each in distinct_breaks(run.breaks):
         place = own_place(run, each.place, each.stack)
         if (place, each.compile_id) in gave_up:  # listed as the fallback that it led to
@@ -78,7 +80,7 @@ def _breaks(run: Run, root: str) -> Iterator[Problem]:
             each.reason,
             f"graph break: {name or each.reason}",
             each.advice,
-            depths[each.place, each.reason] if place == each.place else 99,
+            depths[each.place, each.reason] if place == each.place else _MANY,
             _file_and_line(run, root, at_compile.get(each.compile_id or "")),
         )
 
@@ -121,12 +123,16 @@ def _fallbacks(run: Run, root: str) -> Iterator[Problem]:
             f"{name}: {_without_numbers(parts.title)}",
             f"{name or 'a function'}: {each.cause}",
             each.advice,
-            _frames_of(each),
+            _frames_of(run, each),
         )
 
 
-def _frames_of(fallback: Fallback) -> int:
-    return max(1, len(fallback.stack))
+def _frames_of(run: Run, each: Union[GraphBreak, Fallback]) -> int:
+    """Return how many functions were traced, one in the other, where it happened; ``_MANY`` if that is not known."""
+    callers = next((one.callers for one in run.compilations if one.compile_id == each.compile_id), None)
+    if callers is None or len(each.stack) <= len(callers) or each.stack[: len(callers)] != callers:
+        return _MANY
+    return len(each.stack) - len(callers)
 
 
 def _without_numbers(text: str) -> str:
@@ -168,11 +174,11 @@ def compiled_lines(run: Run, root: str) -> Mapping[str, List[int]]:
 
 def new_problems(before: Run, after: Run, root: str) -> List[str]:
     """Return what the second run has and the first has not, or more often; empty if nothing got worse."""
-    known = Counter(_occurrences(before, root))
+    known, now = (Counter(_occurrences(run, root)) for run in (before, after))
     found = [
         f"new: {words}" if not known[key] else f"more often: {words}"
-        for key, (times, words) in _counted(_occurrences(after, root), problems_of(after, root)).items()
-        if times > known[key]
+        for key, words in ((each.key, f"{each.words} ({each.place})") for each in problems_of(after, root))
+        if now[key] > known[key]
     ]
     if counts_of(before).graphs and not counts_of(after).graphs:
         found.append("nothing is compiled any more")
@@ -183,11 +189,6 @@ def new_problems(before: Run, after: Run, root: str) -> List[str]:
 
 def _occurrences(run: Run, root: str) -> List[Key]:
     return [each.key for each in (*_breaks(run, root), *_recompilations(run, root), *_fallbacks(run, root))]
-
-
-def _counted(keys: Sequence[Key], problems: Sequence[Problem]) -> Dict[Key, Tuple[int, str]]:
-    words = {each.key: f"{each.words} ({each.place})" for each in problems}
-    return {key: (times, words[key]) for key, times in Counter(keys).items()}
 
 
 def counted_words(run: Run) -> str:

@@ -1,6 +1,6 @@
 """The table of remedies: for which findings an edit is made, and by what. A new remedy is one entry.
 
-The remedies of a finding are tried in this order, until one is kept.
+The remedies of a finding are tried in this order, until one is kept. A module of its own: the place for new entries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from depyf.fixing.edits import Edit, Project
 from depyf.fixing.prints import reorderable
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import setting
-from depyf.report.model.run import LIMIT
+from depyf.report.model.run import LIMIT, RECOMPILATION
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,21 @@ def _for(*causes: enum.Enum) -> FrozenSet[str]:
     return frozenset(str(each.value) for each in causes)
 
 
-_CONFIG = "torch._dynamo.config"
-
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
     Remedy(
         _for(BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST),
-        setting(f"{_CONFIG}.capture_scalar_outputs", "True"),
+        setting("torch._dynamo.config.capture_scalar_outputs = True"),
     ),
-    Remedy(_for(BreakCause.DYNAMIC_SHAPE), setting(f"{_CONFIG}.capture_dynamic_output_shape_ops", "True")),
+    Remedy(_for(BreakCause.DYNAMIC_SHAPE), setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True")),
     Remedy(_for(BreakCause.PRINT), reorderable("print")),
     Remedy(_for(BreakCause.WARNING, BreakCause.LOGGING), reorderable("warnings.warn")),
-    Remedy(_for(BreakCause.RNN), setting(f"{_CONFIG}.allow_rnn", "True")),
-    Remedy(_for(BreakCause.PARAMETER), setting(f"{_CONFIG}.graph_break_on_nn_param_ctor", "False")),
-    Remedy(_for(GuardCause.PARAMETER_SIZE), setting(f"{_CONFIG}.force_parameter_static_shapes", "False")),
+    Remedy(_for(BreakCause.RNN), setting("torch._dynamo.config.allow_rnn = True")),
+    Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
+    Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
     Remedy(
-        _for(GuardCause.MODULE_NUMBER, GuardCause.NUMBER), setting(f"{_CONFIG}.allow_unspec_int_on_nn_module", "True")
+        _for(GuardCause.MODULE_NUMBER, GuardCause.NUMBER),
+        setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True"),
     ),
     Remedy(
         _for(
@@ -67,6 +66,8 @@ def edits_for(problem: Problem, project: Project) -> Iterator[Callable[[], Edit]
     """Yield the edits of a problem, to be made: each raises ``NoEdit`` where it is none."""
     if problem.kind == LIMIT:
         return
+    # Of guards, the origin of the value follows in parentheses.
+    cause = problem.cause.partition(" (")[0] if problem.kind == RECOMPILATION else problem.cause
     for remedy in REMEDIES:
-        if problem.cause in remedy.causes:
+        if cause in remedy.causes:
             yield lambda remedy=remedy: remedy.make(problem, project)  # type: ignore[misc]

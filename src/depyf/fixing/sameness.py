@@ -72,7 +72,9 @@ def why_not_same(known: Baseline, trial: Trial, *, exact_text: bool, exactly: bo
     if trial.timed_out:
         return "it takes more than three times as long"
     if trial.status != known.first.status:
-        return f"it ends with exit status {trial.status}, and not {known.first.status}: {_last_line(trial.err)}"
+        lines = [each.strip() for each in _without_torchs(trial.err).splitlines() if each.strip()]
+        last = cut(lines[-1], 120) if lines else "no message"
+        return f"it ends with exit status {trial.status}, and not {known.first.status}: {last}"
     if trial.unseen:
         return f"not all that it computes could be recorded: {trial.unseen[0]}"
     why = _values_differ(known.first.recording, trial.recording, known.unstable, known.unseeded, exactly=exactly)
@@ -101,11 +103,6 @@ def _files_differ(known: Baseline, trial: Trial) -> str:
         if name in now and first[name] == second.get(name) != now[name]:
             return f"it writes other content to the file {name}"
     return ""
-
-
-def _last_line(text: str) -> str:
-    lines = [each for each in text.splitlines() if each.strip() and not each.startswith("depyf")]
-    return cut(lines[-1].strip(), 120) if lines else "no message"
 
 
 def _unstable_globals(one: Optional[Recording], other: Optional[Recording]) -> Tuple[str, ...]:

@@ -9,22 +9,21 @@ from depyf.fixing.edits import Change, Edit, NoEdit, Project, tree_of
 from depyf.fixing.problems import Problem
 
 
-def setting(name: str, value: str) -> Callable[[Problem, Project], Edit]:
-    """Return a remedy that sets a setting: ``setting("torch._dynamo.config.allow_rnn", "True")``."""
+def setting(statement: str) -> Callable[[Problem, Project], Edit]:
+    """Return a remedy that sets a setting by an assignment with a dotted name."""
 
     def make(problem: Problem, project: Project) -> Edit:
-        return edit_with_statement(project, name, f"{name} = {value}")
+        return edit_with_statement(project, statement.partition(" =")[0].rpartition(".")[2], statement)
 
     return make
 
 
 def edit_with_statement(project: Project, name: str, statement: str, *, touches_text: bool = False) -> Edit:
     """Return the edit that runs a statement, written with ``torch``, after the imports of the main file. Raises
-    ``NoEdit`` where the program uses the setting itself."""
-    last = name.rpartition(".")[2]
+    ``NoEdit`` where the program uses the setting ``name`` itself."""
     for file in {project.main_file, *project.files}:
-        if last.encode() in project.source(file):
-            raise NoEdit(f"the program uses {last} itself, in {file}")
+        if name.encode() in project.source(file):
+            raise NoEdit(f"the program uses {name} itself, in {file}")
     main = project.main_file
     inserted(project.source(main), main, statement)
     change = Change(main, 0, lambda source: inserted(source, main, statement))

@@ -84,13 +84,16 @@ class Trials:
         os.makedirs(folder)
         command = [sys.executable, "-m", "depyf.running.outer_calls", folder, *(["--eager"] if eager else [])]
         streams = [os.path.join(folder, name) for name in ("stdout", "stderr")]
+        # Without depyf's own variables, and with one order of sets in all runs.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")}
+        environment = {"PYTHONHASHSEED": "0", **kept}
         began, timed_out = time.perf_counter(), False
         with open(streams[0], "wb") as out, open(streams[1], "wb") as err:
             try:
                 status = subprocess.run(
                     [*command, *command_of(self._program)],
                     cwd=self.copy,
-                    env=_environment(),
+                    env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
@@ -100,7 +103,10 @@ class Trials:
             except subprocess.TimeoutExpired:
                 status, timed_out = -1, True
         seconds = time.perf_counter() - began
-        texts = [_text_of(each) for each in streams]
+        texts = []
+        for stream in streams:
+            with open(stream, encoding="utf-8", errors="backslashreplace") as file:
+                texts.append(file.read())
         if status == NOTHING_RAN:
             raise CannotTryError(texts[1].strip().rpartition("\n")[2].replace("depyf: ", ""))
         times, unseen = _times(os.path.join(folder, CALLS, _TIMES))
@@ -145,12 +151,6 @@ def _content(path: str) -> Tuple[int, int]:
     return size, 0 if b"\0" in read else zlib.crc32(read)
 
 
-def _environment() -> Dict[str, str]:
-    """Return the environment of a run: without depyf's own variables, with one order of sets in all runs."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")}
-    return {"PYTHONHASHSEED": "0", **kept}
-
-
 def _copy(root: str, copy: str, scratch: str) -> None:
     count = 0
     for folder, folders, files in os.walk(root):
@@ -175,11 +175,6 @@ def _copy(root: str, copy: str, scratch: str) -> None:
                 os.symlink(os.path.realpath(path), os.path.join(here, name))
             else:
                 shutil.copy2(path, os.path.join(here, name))
-
-
-def _text_of(path: str) -> str:
-    with open(path, encoding="utf-8", errors="backslashreplace") as file:
-        return file.read()
 
 
 def _times(path: str) -> Tuple[Tuple[Tuple[str, float], ...], Tuple[str, ...]]:
