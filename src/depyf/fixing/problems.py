@@ -52,7 +52,7 @@ class Problem:
 def problems_of(run: Run, root: str) -> List[Problem]:
     """Return the problems of a run, each once, in the order of the run; ``root`` is the folder of the program."""
     found: Dict[Key, Problem] = {}
-    for each in (*_breaks(run, root), *_recompilations(run, root), *_fallbacks(run, root)):
+    for each in _occurrences(run, root):
         found.setdefault(each.key, each)
     return list(found.values())
 
@@ -174,7 +174,7 @@ def compiled_lines(run: Run, root: str) -> Mapping[str, List[int]]:
 
 def new_problems(before: Run, after: Run, root: str) -> List[str]:
     """Return what the second run has and the first has not, or more often; empty if nothing got worse."""
-    known, now = (Counter(_occurrences(run, root)) for run in (before, after))
+    known, now = (Counter(each.key for each in _occurrences(run, root)) for run in (before, after))
     found = [
         f"new: {words}" if not known[key] else f"more often: {words}"
         for key, words in ((each.key, f"{each.words} ({each.place})") for each in problems_of(after, root))
@@ -187,8 +187,8 @@ def new_problems(before: Run, after: Run, root: str) -> List[str]:
     return found
 
 
-def _occurrences(run: Run, root: str) -> List[Key]:
-    return [each.key for each in (*_breaks(run, root), *_recompilations(run, root), *_fallbacks(run, root))]
+def _occurrences(run: Run, root: str) -> List[Problem]:
+    return [*_breaks(run, root), *_recompilations(run, root), *_fallbacks(run, root)]
 
 
 def counted_words(run: Run) -> str:

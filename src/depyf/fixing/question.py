@@ -55,6 +55,8 @@ class _Fixing:
         self._say = say
         self._eager: Optional[Trial] = None
         self._verdicts: Dict[Tuple[str, ...], _Verdict] = {}
+        self._left: List[FrozenSet[Key]] = []
+        """The findings that the program has with each edit that was kept."""
         self._removed: Mapping[Tuple[str, ...], Sequence[Problem]] = {}
         """The problems that each kept edit removes, by the key of the edit."""
 
@@ -77,6 +79,9 @@ class _Fixing:
         kept: Dict[Tuple[str, ...], Edit] = {}
         removed: Dict[Tuple[str, ...], List[Problem]] = {}
         for problem in problems:
+            if any(problem.key not in left for left in self._left):
+                rows.append(FixRow(problem.words, problem.place, problem.advice, reason=NO_EDIT))  # it is gone already
+                continue
             row, edit = self._row(problem, project, known)
             rows.append(row)
             if edit is not None:
@@ -107,6 +112,7 @@ class _Fixing:
             before = counted_words(project.run)
             tried.append(TriedEdit(edit.words, before, verdict.after, verdict.time, verdict.reason))
             if not verdict.reason:
+                self._left.append(verdict.left)
                 return FixRow(row.finding, row.place, row.advice, tuple(tried)), edit
         reason = "; ".join(dict.fromkeys(reasons)) or NO_EDIT
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None

@@ -45,7 +45,7 @@ REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
     Remedy(
-        _for(GuardCause.MODULE_NUMBER, GuardCause.NUMBER),
+        _for(GuardCause.MODULE_NUMBER),
         setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True"),
     ),
     Remedy(
