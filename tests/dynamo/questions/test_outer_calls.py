@@ -1,0 +1,111 @@
+"""What ``depyf fix`` records of a run: outermost calls only, and all that they compute and leave."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Dict, Iterator, List, Tuple
+
+import pytest
+
+torch = pytest.importorskip("torch", minversion="2.2")
+
+from depyf.answers.recorded import Event, _event  # noqa: E402
+from depyf.dynamo.hooks.hooked_context import install, uninstall  # noqa: E402
+from depyf.dynamo.questions.shadow.outer_calls import OuterCalls  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.getprofile() is not None, reason="a profiler runs already"),
+    pytest.mark.usefixtures("fresh_dynamo"),
+]
+
+
+class Recorded:
+    """A recorder that runs, and what it has written."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+        self.recorder = OuterCalls(self.lines.append)
+
+    def events(self) -> List[Event]:
+        found = [_event(line) for line in self.lines]
+        assert None not in found
+        return [each for each in found if each is not None]
+
+    def kinds(self) -> List[Tuple[str, str]]:
+        return [(each.kind, each.where) for each in self.events()]
+
+    def named(self, kind: str, where: str) -> Dict[str, Tuple[int, ...]]:
+        (event,) = (each for each in self.events() if (each.kind, each.where) == (kind, where))
+        return {each.name: each.shape for each in event.values}
+
+
+@pytest.fixture
+def recorded() -> Iterator[Recorded]:
+    found, undo = Recorded(), []  # type: Tuple[Recorded, List[Undo]]
+    install(undo, "recording in a test", found.recorder.install)
+    found.recorder.install_compiler()
+    yield found
+    uninstall(undo, "recording in a test")
+
+
+def test_inner_modules_are_left_out_and_numbers_and_changed_arguments_are_recorded(recorded: Recorded) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor, scale: float) -> Tuple[torch.Tensor, float, str]:
+            y = self.inner(x) * scale
+            x.add_(1)
+            return y, scale * 2, "done"
+
+    with torch.no_grad():
+        Net()(torch.zeros(3, 2), 0.5)
+    assert recorded.kinds() == [
+        ("start", "Net"),
+        ("input", "Net"),
+        ("output", "Net"),
+        ("input", "Net when it has returned"),
+    ]
+    assert recorded.named("output", "Net") == {"[0]": (3, 2), "[1]:float": (), "[2]:str": ()}
+    before, after = (each.values[0] for each in recorded.events() if each.kind == "input")
+    assert before.name == after.name == "args[0]"
+    assert before.bits != after.bits
+
+
+def test_the_gradients_of_all_leaves_are_recorded_without_an_optimizer(recorded: Recorded) -> None:
+    @torch.compile(backend="eager")
+    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x * y).sum()
+
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    loss(x, y).backward()
+    torch.autograd.grad(loss(x, y), [x])
+    kinds = recorded.kinds()
+    assert kinds[0][0] == "input"
+    assert [each for each in kinds if each[0] in ("loss", "gradient")] == [
+        ("loss", "backward()"),
+        ("gradient", "backward()"),
+    ]
+    assert recorded.named("gradient", "backward()") == {"leaf[0]": (3,), "leaf[1]": (3,)}
+    assert recorded.named("output", "autograd.grad()") == {"[0]": (3,)}
+    assert [where for where, _ in recorded.recorder.times].count("backward") == 1
+    assert all(seconds >= 0 for _, seconds in recorded.recorder.times)
+
+
+def test_globals_are_recorded_at_the_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = types.ModuleType("__main__")
+    weight = torch.ones(2, requires_grad=True)
+    (weight * 2).sum().backward()
+    main.__dict__.update(weight=weight, total=3.0, net=torch.nn.Linear(2, 1), torch=torch, text=["a"])
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    recorded.recorder.note_end()
+    found = {where: recorded.named("start", where) for kind, where in recorded.kinds() if kind == "start"}
+    assert found == {
+        "global net": {"weight": (1, 2), "bias": (1,)},
+        "global text": {"[0]:str": ()},
+        "global total": {":float": ()},
+        "global weight": {"^": (2,), "^.grad": (2,)},
+    }
