@@ -158,8 +158,16 @@ def is_fresh(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp):
         return not isinstance(node.op, ast.UAdd)  # +x is x
     if isinstance(node, ast.Call):
-        return (_method(node) in _FRESH or dotted(node.func) == "len") and not node.keywords
+        if node.keywords or dotted(node.func) == "len":
+            return not node.keywords
+        # self.norm(x) is the call of a module, which may return x: of methods only those with numbers count.
+        return _method(node) in _FRESH and (has_numbers_only(node) or dotted(node.func) == f"torch.{_method(node)}")
     return isinstance(node, (ast.BinOp, ast.Compare))
+
+
+def has_numbers_only(node: ast.Call) -> bool:
+    """Return whether all arguments of a call are literal numbers: it is a method of a tensor then, and no module."""
+    return all(number(each) is not None for each in node.args)
 
 
 def is_fixed_when_printed(node: ast.expr) -> bool:

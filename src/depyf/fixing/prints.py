@@ -12,7 +12,7 @@ import ast
 from typing import Callable, Dict, Iterator, List, Set, Tuple, Union
 
 from depyf.fixing.edits import Edit, NoEdit, Project, dotted
-from depyf.fixing.expressions import is_fixed_when_printed, is_fresh
+from depyf.fixing.expressions import has_numbers_only, is_fixed_when_printed, is_fresh
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
 
@@ -140,12 +140,20 @@ def _changes_nothing(node: ast.Call) -> bool:
     if name in (*_CALLS, "warnings.warn"):
         return True
     last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if name.startswith(("torch.", "F.", "nn.functional.")):
-        return not last.endswith("_") and not any(part.startswith("_") for part in name.split("."))
-    # A method of a tensor; self.layer(x) and helper(x) may do anything.
-    return last in _METHODS
+    # The second argument of F.relu may be inplace.
+    if any(isinstance(each, ast.Constant) and each.value is True for each in node.args):
+        return False
+    if name.rpartition(".")[0] in ("torch", "F", "nn.functional", "torch.nn.functional"):
+        return last in _METHODS or last in _FUNCTIONS
+    # A method of a tensor; self.layer(x) and helper(x) may do anything, and self.norm(x) may be such a layer.
+    return last in _METHODS and has_numbers_only(node)
 
 
+_FUNCTIONS = frozenset(
+    ("cat", "stack", "matmul", "mm", "bmm", "where", "ones", "zeros", "full", "arange", "tensor", "rand", "randn",
+     "linear", "ones_like", "zeros_like", "gelu", "silu", "layer_norm", "cross_entropy", "mse_loss", "einsum",
+     "maximum", "minimum")
+)  # fmt: skip
 _METHODS = frozenset(
     ("sum", "mean", "max", "min", "std", "var", "norm", "abs", "exp", "log", "sqrt", "sin", "cos", "tanh", "sigmoid",
      "relu", "softmax", "size", "dim", "numel", "item", "any", "all", "argmax", "argmin", "view", "reshape", "float",
