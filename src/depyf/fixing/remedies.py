@@ -1,6 +1,6 @@
 """The table of remedies: for which findings an edit is made, and by what. A new remedy is one entry.
 
-The remedies of a finding are tried in this order, until one is kept. A module of its own: the place for new entries.
+The remedies of a finding are tried in this order, until one is kept.
 """
 
 from __future__ import annotations
@@ -32,6 +32,24 @@ def _for(*causes: enum.Enum) -> FrozenSet[str]:
     return frozenset(str(each.value) for each in causes)
 
 
+def both(
+    one: Callable[[Problem, Project], Edit], other: Callable[[Problem, Project], Edit]
+) -> Callable[[Problem, Project], Edit]:
+    """Return a remedy that makes two edits as one."""
+
+    def make(problem: Problem, project: Project) -> Edit:
+        first, second = one(problem, project), other(problem, project)
+        return Edit(
+            (*first.key, *second.key),
+            f"{first.words}; {second.words}",
+            (*first.changes, *second.changes),
+            (*first.probe, *second.probe),
+            first.touches_text or second.touches_text,
+        )
+
+    return make
+
+
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
     Remedy(
@@ -44,9 +62,11 @@ REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.RNN), setting("torch._dynamo.config.allow_rnn = True")),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
+    Remedy(_for(GuardCause.MODULE_NUMBER), setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True")),
+    # Without dynamic=True the second value still needs a compilation.
     Remedy(
         _for(GuardCause.MODULE_NUMBER),
-        setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True"),
+        both(setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True"), dynamic_compile),
     ),
     Remedy(
         _for(

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{4,}\b")
 _NUMBER = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?)")
 _OF_TORCHS_LOG = re.compile(r"^(?:\[[^\]]*\]:)?[VIWECF]\d{4} ")
 _LAST_CALLS = 20
-_FEWEST_CALLS = 6
+_FEWEST_CALLS = 12
 _CLEARLY = 1.3
 """A median of times that is so many times larger, beyond the noise, is worse."""
 
