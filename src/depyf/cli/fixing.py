@@ -13,10 +13,6 @@ from typing import Sequence
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.fixing.edits import MissingLibcst
-from depyf.fixing.question import fix
-from depyf.fixing.trials import CannotTryError
-from depyf.fixing.writing import NotWrittenError, write_files
 from depyf.running.program import UserProgram
 
 USAGE = (
@@ -61,6 +57,12 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
             )
         )
         return 2
+    # Other commands do not wait for these.
+    from depyf.fixing.edits import MissingLibcst
+    from depyf.fixing.question import fix
+    from depyf.fixing.trials import CannotTryError
+    from depyf.fixing.writing import NotWrittenError, write_files
+
     program, root = UserProgram(words[0], words[1:], options.module), os.getcwd()
     try:
         found = fix(program, root, str if options.quiet else lambda text: error_line(visible(f"depyf fix: {text}")))

@@ -59,7 +59,7 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
 def _check_result(source: bytes, after: bytes, file: str, line: int) -> None:
     """Raise ``NoEdit`` unless the edited source is the old one with that argument alone."""
     before, tree = tree_of(source, file), tree_of(after, file)
-    expected = ast.keyword("dynamic", ast.Constant(True))
+    (expected,) = ast.parse("f(dynamic=True)", mode="eval").body.keywords  # type: ignore[attr-defined]
     node = _compile_at(before, line)
     if isinstance(node, ast.Call):
         node.keywords.append(expected)
