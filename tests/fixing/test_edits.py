@@ -238,6 +238,19 @@ def test_print_is_not_moved_where_it_could_print_something_else(tmp_path: Path, 
         reorderable("print")(problem_at(3, BreakCause.PRINT), project_of(tmp_path, function(body)))
 
 
+def test_a_warning_may_be_moved_and_a_log_record_may_not(tmp_path: Path) -> None:
+    source = "import warnings\nimport torch\ndef f(x):\n    warnings.warn(f'{x.shape}')\n    return x\n"
+    project = project_of(tmp_path, source, compiled=3)
+    after = edited(project, reorderable("warnings.warn"), problem_at(4, BreakCause.WARNING))
+    assert "reorderable_logging_functions.add(warnings.warn)\n" in after
+    (make,) = edits_for(problem_at(4, BreakCause.LOGGING), project)
+    with pytest.raises(NoEdit, match="no mechanical edit keeps the text"):
+        make()
+    source = source.replace("import warnings", "from mine import warnings")
+    with pytest.raises(NoEdit, match="a warnings of its own"):
+        reorderable("warnings.warn")(problem_at(4, BreakCause.WARNING), project_of(tmp_path, source, compiled=3))
+
+
 def test_a_print_in_an_inlined_function_shows_no_variable(tmp_path: Path) -> None:
     project = project_of(tmp_path, function("y = x * 2\nprint(y)\nreturn y"))
     with pytest.raises(NoEdit, match="another compiled function goes on"):

@@ -42,8 +42,11 @@ def reorderable(function: str) -> Callable[[Problem, Project], Edit]:
 
 def _check_names(tree: ast.Module, file: str) -> None:
     """Raise ``NoEdit`` where a file has a ``print`` of its own, or sends what is printed elsewhere."""
+    imported = {id(alias) for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     for node in ast.walk(tree):
-        bound = getattr(node, "name", None) or getattr(node, "asname", None) or getattr(node, "arg", None)
+        bound = getattr(node, "asname", None) or getattr(node, "name", None) or getattr(node, "arg", None)
+        if id(node) in imported and getattr(node, "asname", None) is None:  # import warnings
+            continue
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             bound = node.id
         if bound in ("print", "warnings"):

@@ -13,7 +13,7 @@ from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
 from depyf.fixing.branches import where_for_branch
 from depyf.fixing.dynamic import dynamic_compile
-from depyf.fixing.edits import Edit, Project
+from depyf.fixing.edits import Edit, NoEdit, Project
 from depyf.fixing.prints import reorderable
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import setting
@@ -50,6 +50,14 @@ def both(
     return make
 
 
+def no_edit_for_logging(problem: Problem, project: Project) -> Edit:
+    """Raise ``NoEdit``: each setting for methods of loggers loses what is logged."""
+    raise NoEdit(
+        "no mechanical edit keeps the text: Dynamo can leave methods of loggers out (ignore_logger_methods), and not move "
+        "them. Log outside of the compiled function"
+    )
+
+
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
     Remedy(
@@ -58,7 +66,8 @@ REMEDIES: Tuple[Remedy, ...] = (
     ),
     Remedy(_for(BreakCause.DYNAMIC_SHAPE), setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True")),
     Remedy(_for(BreakCause.PRINT), reorderable("print")),
-    Remedy(_for(BreakCause.WARNING, BreakCause.LOGGING), reorderable("warnings.warn")),
+    Remedy(_for(BreakCause.WARNING), reorderable("warnings.warn")),
+    Remedy(_for(BreakCause.LOGGING), no_edit_for_logging),
     Remedy(_for(BreakCause.RNN), setting("torch._dynamo.config.allow_rnn = True")),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
