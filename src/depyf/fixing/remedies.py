@@ -53,8 +53,8 @@ def both(
 def no_edit_for_logging(problem: Problem, project: Project) -> Edit:
     """Raise ``NoEdit``: each setting for methods of loggers loses what is logged."""
     raise NoEdit(
-        "no mechanical edit keeps the text: Dynamo can leave methods of loggers out (ignore_logger_methods), and not move "
-        "them. Log outside of the compiled function"
+        "no mechanical edit keeps the text: Dynamo can leave methods of loggers out (ignore_logger_methods), and not "
+        "move them. Log outside of the compiled function"
     )
 
 
