@@ -114,7 +114,7 @@ class _Fixing:
             if not verdict.reason:
                 self._left.append(verdict.left)
                 return FixRow(row.finding, row.place, row.advice, tuple(tried)), edit
-        reason = "; ".join(dict.fromkeys(reasons)) or NO_EDIT
+        reason = "; ".join(dict.fromkeys(reasons)) or ("" if tried else NO_EDIT)
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
 
     def _tried(self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline) -> _Verdict:
