@@ -55,8 +55,8 @@ class _Fixing:
         self._say = say
         self._eager: Optional[Trial] = None
         self._verdicts: Dict[Tuple[str, ...], _Verdict] = {}
-        self._left: List[FrozenSet[Key]] = []
-        """The findings that the program has with each edit that was kept."""
+        self._alone: Dict[Tuple[str, ...], _Verdict] = {}
+        """The verdicts of edits that were kept, each tried alone, by the key of the edit."""
         self._removed: Mapping[Tuple[str, ...], Sequence[Problem]] = {}
         """The problems that each kept edit removes, by the key of the edit."""
 
@@ -79,7 +79,7 @@ class _Fixing:
         kept: Dict[Tuple[str, ...], Edit] = {}
         removed: Dict[Tuple[str, ...], List[Problem]] = {}
         for problem in problems:
-            if any(problem.key not in left for left in self._left):
+            if any(problem.key not in each.left for each in self._alone.values()):
                 rows.append(FixRow(problem.words, problem.place, problem.advice, reason=NO_EDIT))  # it is gone already
                 continue
             row, edit = self._row(problem, project, known)
@@ -112,7 +112,7 @@ class _Fixing:
             before = counted_words(project.run)
             tried.append(TriedEdit(edit.words, before, verdict.after, verdict.time, verdict.reason))
             if not verdict.reason:
-                self._left.append(verdict.left)
+                self._alone[edit.key] = verdict
                 return FixRow(row.finding, row.place, row.advice, tuple(tried)), edit
         reason = "; ".join(dict.fromkeys(reasons)) or ("" if tried else NO_EDIT)
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
@@ -239,9 +239,7 @@ class _Fixing:
         """Return the verdict of edits together, or the known one of a single edit."""
         edits = [*together, *more]
         if len(edits) == 1:
-            words = [key for key in self._verdicts if key[: len(edits[0].key)] == edits[0].key]
-            found = [self._verdicts[key] for key in words if not self._verdicts[key].reason]
-            return found[0]
+            return self._alone[edits[0].key]
         try:
             problems = [each for edit in edits for each in self._removed[edit.key]]
             return self._tried(edits, problems, project, known)
