@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import List
 
 import pytest
+from answer_schema import answer_of, checked
 
 from depyf.answers.fixed import Fixed, FixRow, TriedEdit
 from depyf.cli import main
@@ -74,8 +74,8 @@ def test_an_edit_that_removes_the_finding_and_changes_nothing_else_is_kept(tmp_p
     assert "train.py is not committed in git as it is" in done.stderr
     assert (tmp_path / "train.py").read_text() == ITEM
     assert sorted(os.listdir(tmp_path)) == ["found.json", "train.py"]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["depyf_fix"] == 1
+    found = answer_of((tmp_path / "found.json").read_text(), "fix")
+    assert found["changed"] == ["train.py"]
     (row,) = [each for each in found["rows"] if each["kept"]]
     assert (row["place"], row["finding"]) == ("train.py:6", "graph break: a number read out of a tensor")
     assert row["tried"][0]["before"].startswith("1 breaks, ")
@@ -184,6 +184,6 @@ def test_the_table_says_what_was_kept_refused_and_why() -> None:
     assert "  no edit  no mechanical edit for this finding" in lines
     assert "  gone     with the edits of other findings" in lines
     assert "3 findings, 2 fixed" in lines
-    data = found.to_dict()
-    assert json.loads(json.dumps(data)) == data or data["files"] == ["a.py"]
-    assert [each["kept"] for each in data["rows"]] == [True, False, False]  # type: ignore[attr-defined]
+    data = checked(found)
+    assert data["changed"] == ["a.py"]
+    assert [each["kept"] for each in data["rows"]] == [True, False, False]

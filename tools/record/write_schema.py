@@ -25,6 +25,7 @@ from depyf.answers.attached import AttachedProcesses  # noqa: E402
 from depyf.answers.compared import Compared  # noqa: E402
 from depyf.answers.expectation import Counted  # noqa: E402
 from depyf.answers.extracted import Extracted  # noqa: E402
+from depyf.answers.fixed import Fixed  # noqa: E402
 from depyf.answers.nonfinite import NonFinitesFound  # noqa: E402
 from depyf.answers.parted import PairsCompared  # noqa: E402
 from depyf.answers.probed import ProbedValues  # noqa: E402
@@ -45,6 +46,7 @@ ANSWERS: Tuple[Type[Answer], ...] = (
     Compared,
     Counted,
     Extracted,
+    Fixed,
     MemoryOfGraphs,
     NonFinitesFound,
     PairsCompared,

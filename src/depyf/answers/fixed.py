@@ -5,9 +5,10 @@ A module of its own: it is the answer of one question, as plain data.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Sequence, Tuple
+
+from depyf.base.plain_data import NOT_DATA, Answer
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class TriedEdit:
     after: str = ""
     time: str = ""
     reason: str = ""
+
+    _properties = ("kept",)
 
     @property
     def kept(self) -> bool:
@@ -38,6 +41,8 @@ class FixRow:
     reason: str = ""
     gone: bool = False
 
+    _properties = ("kept",)
+
     @property
     def kept(self) -> bool:
         """Whether an edit of it was kept."""
@@ -45,7 +50,7 @@ class FixRow:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Answer, kind="fix"):
     """The result for a program. ``refused`` says why nothing was tried at all; empty otherwise. ``diff`` has the edits
     that were kept; ``files`` the whole text of each changed file, relative to the program's folder, as bytes."""
 
@@ -57,19 +62,19 @@ class Fixed:
     after: str = ""
     time: str = ""
     notes: Tuple[str, ...] = ()
-    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    originals: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False, metadata=NOT_DATA)
+    originals: Mapping[str, bytes] = field(default_factory=dict, repr=False, metadata=NOT_DATA)
     """The same files as they were when they were tried."""
 
-    def to_dict(self) -> Dict[str, object]:
-        """Return it as plain data, for JSON: all but the whole files."""
-        data = dataclasses.asdict(self)
-        del data["files"], data["originals"]
-        for row, known in zip(data["rows"], self.rows):
-            row["kept"] = known.kept
-            for each, tried in zip(row["tried"], known.tried):
-                each["kept"] = tried.kept
-        return {"depyf_fix": 1, **data, "files": sorted(self.files)}
+    _properties = ("changed",)
+
+    @property
+    def changed(self) -> Tuple[str, ...]:
+        """The names of the files with an edit."""
+        return tuple(sorted(self.files))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self) -> List[str]:
         """Return the table as text: a paragraph for each finding."""

@@ -6,13 +6,13 @@ A module of its own: it is a command that runs a program in other processes.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from typing import Sequence
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
+from depyf.running.documents import as_json
 from depyf.running.program import UserProgram
 
 USAGE = (
@@ -39,7 +39,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--force", action="store_true", help="with --write: also to files that are not committed in git as they are"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the table and the diff as JSON")
+    parser.add_argument("--json", metavar="FILE", help="write the table and the diff as JSON (depyf docs json)")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no progress and no table")
     parser.add_argument("-m", action="store_true", dest="module", help="run a module, as python -m does")
 
@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
         found = fix(program, root, str if options.quiet else lambda text: error_line(visible(f"depyf fix: {text}")))
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
-                json.dump(found.to_dict(), file, indent=1)
+                file.write(as_json(found))
         sys.stdout.write(found.diff)
         sys.stdout.flush()
         if not options.quiet or found.refused:
