@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, TextIO
 
 import pytest
 
@@ -357,3 +357,22 @@ def test_globals_of_the_program_may_hold_anything() -> None:
         found = Hostile({"__name__": name, "sys": sys})
         exec("def f():\n    return sys._getframe()", found)
         assert step_of([found["f"]()]) is None  # type: ignore[operator]
+
+
+def test_the_thread_takes_no_lock_that_the_program_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: List[str] = []
+    monkeypatch.setattr(silence.Silence, "begin", lambda _: begun.append("thread"))
+
+    def begins(stream: TextIO) -> bool:
+        show = CompilationProgress(stream)
+        show.begin()
+        show(START)
+        show.end()
+        return bool(begun) and begun.pop() == "thread"
+
+    with (tmp_path / "log").open("w") as file:
+        assert begins(file)
+        monkeypatch.setenv("DEPYF_PROGRESS", "a.logger")
+        assert not begins(file), "handlers have locks"
+    monkeypatch.delenv("DEPYF_PROGRESS")
+    assert not begins(Terminal()), "so may the streams of notebooks and progress bars"

@@ -2,12 +2,13 @@
 end of a compilation that took longer. ``depyf run``, ``watch``, the callbacks and ``DEPYF_DUMP`` use it.
 
 The line changes when torch reports something, and is removed when the program's own code continues. While torch reports
-nothing for long, a thread says what the compiling thread's stack shows (``silence.py``). ``DEPYF_PROGRESS`` in the
-environment names a logger that gets the lines of a log instead; with 0 nothing is shown.
+nothing for long, a thread says what the compiling thread's stack shows (``silence.py``), if the stream is a file.
+``DEPYF_PROGRESS`` in the environment names a logger that gets the lines of a log instead; with 0 nothing is shown.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import shutil
@@ -68,6 +69,10 @@ class CompilationProgress:
         self._lock = Lock()
         """Held while a line is written: the thread of ``_silence`` writes lines, too."""
         self._silence = Silence(self._silent, 1.0 if self._terminal else 2.0)
+        buffer = stream.buffer if type(stream) is io.TextIOWrapper else None
+        self._is_plain_file = type(buffer) is io.BufferedWriter and not self._logger
+        """Whether a write takes no lock of the program's. A thread that waits for one, while the program holds it and
+        compiles, would hold ``_lock``, for which the program waits."""
 
     def begin(self) -> None:
         """Show from now on, unless another one of this process does: after a fork, those of the parent are left."""
@@ -108,7 +113,7 @@ class CompilationProgress:
         self._latest = compile_id
         with self._lock:
             self._say(compile_id, stage, now, "")
-        if _open[:1] == [self]:
+        if _open[:1] == [self] and self._is_plain_file:
             self._silence.begin()
 
     def _say(self, compile_id: str, stage: str, now: float, silent: str) -> None:
