@@ -233,7 +233,7 @@ def test_the_command_speaks_on_its_streams(root: Path) -> None:
     mcp = pytest.importorskip("mcp")
     server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "depyf", "mcp", str(root), "--run"])
     names, (found,) = _session(root, [("overview", {"dump": "run.log.gz"})], server=server)
-    assert {"run", "compare", "check_graph"} < set(names)
+    assert {"run", "compare", "fix", "check_graph"} < set(names)
     assert not found.is_error
     assert "headline" in found.content[0].text
 

@@ -18,6 +18,7 @@ from answer_schema import answer_of
 
 from depyf.cli import main, running
 from depyf.report.model.manifest import from_json
+from depyf.running.program import own_command
 
 pytestmark = pytest.mark.torch
 
@@ -122,6 +123,13 @@ def test_a_script_is_the_same_program(arguments: List[str], folder: Path) -> Non
 def test_a_module_is_the_same_program(name: str, folder: Path) -> None:
     for arguments in ([], ["raise"], ["-x", "-m"]):
         same(python("-m", name, *arguments, cwd=folder), depyf("-m", name, *arguments, cwd=folder))
+
+
+def test_modules_beside_the_program_do_not_stand_in_for_others(tmp_path: Path) -> None:
+    (tmp_path / "depyf.py").write_text("raise RuntimeError")
+    (tmp_path / "argparse.py").write_text("raise RuntimeError")
+    done = python(*own_command("depyf.cli")[1:], "--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout[:6]) == (0, "depyf "), done.stderr
 
 
 def test_the_name_of_a_module_may_follow_without_a_space(folder: Path) -> None:

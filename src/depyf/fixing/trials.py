@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 import zlib
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
@@ -22,7 +21,7 @@ from depyf.report.model.manifest import ManifestError
 from depyf.report.model.run import Run
 from depyf.report.read.reading import NothingToRead, runs_in_directory
 from depyf.running.outer_calls import CALLS, DUMP, NOTHING_RAN
-from depyf.running.program import UserProgram
+from depyf.running.program import UserProgram, own_command
 from depyf.running.shadowing import command_of
 
 _LARGE = 8 * 2**20
@@ -82,7 +81,7 @@ class Trials:
         self._number += 1
         folder = os.path.join(self._scratch, f"trial_{self._number}")
         os.makedirs(folder)
-        command = [sys.executable, "-m", "depyf.running.outer_calls", folder, *(["--eager"] if eager else [])]
+        command = [*own_command("depyf.running.outer_calls"), folder, *(["--eager"] if eager else [])]
         streams = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         # Without depyf's own variables, and with one order of sets in all runs.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")}

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -26,6 +25,7 @@ from depyf.report.read.ranks import load_ranks
 from depyf.report.read.reading import Loaded, NothingToRead
 from depyf.report.render.memory_words import memory_of, with_memory
 from depyf.report.render.reported import reported
+from depyf.running.program import own_command
 
 Data = Dict[str, object]
 Tool = Callable[..., Data]
@@ -47,7 +47,7 @@ class DumpTools:
     """Questions to dumps below ``root``, a directory. What was read is kept until the files change."""
 
     def __init__(self, root: str) -> None:
-        self._root = os.path.realpath(root)
+        self.root = os.path.realpath(root)
         self._known: Dict[str, Tuple[object, List[Loaded]]] = {}
 
     def overview(self, dump: str, rank: str = "") -> Data:
@@ -202,9 +202,9 @@ class DumpTools:
         """Return the whole path of a file below the root. Raises ``ToolError`` for any other."""
         if "\0" in path:
             raise ToolError("no file has a name with a null character")
-        whole = os.path.realpath(os.path.join(self._root, path))
-        if whole != self._root and not whole.startswith(os.path.join(self._root, "")):
-            raise ToolError(f"{path} is outside of {self._root}, the directory that depyf mcp was started for")
+        whole = os.path.realpath(os.path.join(self.root, path))
+        if whole != self.root and not whole.startswith(os.path.join(self.root, "")):
+            raise ToolError(f"{path} is outside of {self.root}, the directory that depyf mcp was started for")
         return whole
 
     def _loaded(self, dump: str, rank: str) -> Tuple[Loaded, List[str]]:
@@ -238,17 +238,8 @@ class ProgramTools:
         script: a Python file; arguments: its arguments; timeout: in seconds. The answer has the exit status, what the
         program printed (the end of it), and the findings.
         """
-        folder = self._dumps.inside(output)
-        with tempfile.TemporaryDirectory(prefix="depyf_mcp_") as temporary:
-            answer = os.path.join(temporary, "answer.json")
-            command = ["run", "-o", folder, "--no-stepping", "--json", answer, self._dumps.inside(script)]
-            done = self._done([*command, *arguments], timeout)
-            try:
-                with open(answer, encoding="utf-8") as file:
-                    done["answer"] = json.load(file)["answer"]
-            except synchronous(OSError, ValueError, KeyError):
-                done["answer"] = None
-        return done
+        words = ["run", "-o", self._dumps.inside(output), "--no-stepping"]
+        return self._answered(words, [self._dumps.inside(script), *arguments], timeout)
 
     def compare(
         self,
@@ -265,6 +256,15 @@ class ProgramTools:
         """
         at = "--at-call" if by_calls else "--at"
         return self._done(["shadow", at, str(step), self._dumps.inside(script), *arguments], timeout)
+
+    def fix(self, script: str, arguments: Sequence[str] = (), timeout: float = _SECONDS) -> Data:
+        """Try edits that remove graph breaks and recompilations of a program; nothing is written.
+
+        Each edit is run in a copy, and kept only if its finding is gone and the program computes, prints and writes the
+        same. The answer has the kept edits as a `diff`, and each finding with what was tried, and why it was refused.
+        """
+        inside = os.path.join(".", os.path.relpath(self._dumps.inside(script), self._dumps.root))
+        return self._answered(["fix", "-q"], [inside, *arguments], timeout)
 
     def check_graph(self, dump: str, graph: str, timeout: float = _SECONDS) -> Data:
         """Write one graph of a dump as a script of its own, and run it compiled and eagerly: does it fail alone?
@@ -284,12 +284,25 @@ class ProgramTools:
 
     def tools(self) -> Sequence[Tool]:
         """Return the functions that an agent may call."""
-        return [self.run, self.compare, self.check_graph]
+        return [self.run, self.compare, self.fix, self.check_graph]
+
+    def _answered(self, words: Sequence[str], program: Sequence[str], timeout: float) -> Data:
+        """Run a command that writes its answer into a file; return the answer with the exit status."""
+        with tempfile.TemporaryDirectory(prefix="depyf_mcp_") as temporary:
+            path = os.path.join(temporary, "answer.json")
+            done = self._done([*words, "--json", path, *program], timeout)
+            try:
+                with open(path, encoding="utf-8") as file:
+                    done["answer"] = json.load(file)["answer"]
+            except synchronous(OSError, ValueError, KeyError):
+                done["answer"] = None
+        return done
 
     def _done(self, words: Sequence[str], timeout: float) -> Data:
         """Run a command of depyf; return its exit status and the end of what it printed."""
         with subprocess.Popen(
-            [sys.executable, "-m", "depyf", *words],
+            [*own_command("depyf.cli"), *words],
+            cwd=self._dumps.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

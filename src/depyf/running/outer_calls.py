@@ -1,15 +1,13 @@
 """Run a program once for ``depyf fix``: its outermost calls recorded, and what it compiles dumped, in one process.
 
-    python -m depyf.running.outer_calls FOLDER [--eager] [-m] PROGRAM [ARGS...]
-
-A module of its own: it is the main program of a process that ``depyf fix`` starts.
+The words of the command are ``FOLDER [--eager] [-m] PROGRAM [ARGS...]``. A module of its own: it is the main program of
+a process that ``depyf fix`` starts.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import sys
 from typing import List
 
 from depyf.base.messages import error_line
@@ -63,7 +61,3 @@ def _watch(watcher: Watcher) -> None:
             watcher.end()
 
     atexit.register(at_exit)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

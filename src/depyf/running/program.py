@@ -26,6 +26,14 @@ from depyf.torch_trace.user_code import innermost_line
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
 
+def own_command(module: str) -> List[str]:
+    """Return the command that calls ``main`` of one of depyf's modules with the words that follow, and exits with the
+    status. Modules beside the user's program do not stand in for others, as they would after ``python -m depyf``."""
+    parent = os.path.dirname(os.path.dirname(_OURS))
+    first = f"if not sys.path[0]: sys.path[0] = {parent!r}"
+    return [sys.executable, "-c", f"import sys\n{first}\nfrom {module} import main\nsys.exit(main(sys.argv[1:]))"]
+
+
 class NoProgramError(Exception):
     """Raised when there is nothing to run; names what was searched for."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from typing import Mapping
@@ -20,7 +19,7 @@ from depyf.answers.profiled import Profiled, eager_times, loss_of
 from depyf.answers.worth import FEWEST_PAIRS, Worth, beside
 from depyf.base.asynchronous import synchronous
 from depyf.report.model.manifest import from_data
-from depyf.running.program import UserProgram
+from depyf.running.program import UserProgram, own_command
 
 _EAGER = {"TORCHDYNAMO_DISABLE": "1"}
 
@@ -55,7 +54,7 @@ def worth(program: UserProgram) -> Worth:
 def _measured(program: UserProgram, directory: str, name: str, environment: Mapping[str, str]) -> Profiled:
     """Run the program, and return what it wrote."""
     path = os.path.join(directory, f"{name}.json")
-    command = [sys.executable, "-m", "depyf", "run", "-q", "--no-config", "--no-stepping", "--profile", "--json", path]
+    command = [*own_command("depyf.cli"), "run", "-q", "--no-config", "--no-stepping", "--profile", "--json", path]
     command += ["-o", os.path.join(directory, name), *(["-m"] if program.is_module else []), program.name]
     status = subprocess.run([*command, *program.arguments], env={**os.environ, **environment}, check=False).returncode
     try:
