@@ -19,6 +19,7 @@ import tokenize
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import parse
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, segment, tree_of
 from depyf.fixing.expressions import base_of_side, check_test, is_fresh
 from depyf.fixing.problems import Problem
@@ -188,7 +189,7 @@ def _check_result(source: bytes, after: bytes, file: str, line: int, text: str) 
     for block in _blocks(tree):
         at = len(before)
         if at < len(block) and block[at] is branch.node:
-            block[at : at + 1 + (branch.follows is not None)] = ast.parse(f"def f():\n {text}").body[0].body  # type: ignore[attr-defined]
+            block[at : at + 1 + (branch.follows is not None)] = parse(f"def f():\n {text}").body[0].body  # type: ignore[attr-defined]
             break
     if ast.dump(tree) != ast.dump(tree_of(after, file)):
         raise NoEdit("the edited source is not what it should be")

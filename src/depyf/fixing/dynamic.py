@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import List, Union
 
+from depyf.decompiler.syntax import parse
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 
@@ -59,7 +60,7 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
 def _check_result(source: bytes, after: bytes, file: str, line: int) -> None:
     """Raise ``NoEdit`` unless the edited source is the old one with that argument alone."""
     before, tree = tree_of(source, file), tree_of(after, file)
-    (expected,) = ast.parse("f(dynamic=True)", mode="eval").body.keywords  # type: ignore[attr-defined]
+    (expected,) = parse("f(dynamic=True)", mode="eval").body.keywords  # type: ignore[attr-defined]
     node = _compile_at(before, line)
     if isinstance(node, ast.Call):
         node.keywords.append(expected)

@@ -8,6 +8,7 @@ from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
+from depyf.decompiler.syntax import parse
 from depyf.report.model.run import Run
 
 INSTALL = "depyf fix needs libcst, which edits source and keeps its layout: pip install 'depyf[fix]' (or libcst)"
@@ -71,7 +72,7 @@ class Project:
 def tree_of(source: bytes, file: str) -> ast.Module:
     """Return the syntax tree of a source. Raises ``NoEdit``."""
     try:
-        return ast.parse(source)
+        return parse(source)
     except synchronous(SyntaxError, ValueError, RecursionError) as error:
         raise NoEdit(f"{file} can't be parsed") from error
 

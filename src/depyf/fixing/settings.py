@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Callable, List
 
+from depyf.decompiler.syntax import parse
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, tree_of
 from depyf.fixing.problems import Problem
 
@@ -46,7 +47,7 @@ def inserted(source: bytes, file: str, statement: str) -> bytes:
     body = [*module.body[:at], *added, *module.body[at:]]
     after: bytes = module.with_changes(body=body, header=header).bytes
     expected = tree_of(source, file)
-    expected.body[at:at] = ast.parse("\n".join(texts)).body
+    expected.body[at:at] = parse("\n".join(texts)).body
     if ast.dump(expected) != ast.dump(tree_of(after, file)):
         raise NoEdit("the edited source is not what it should be")
     return after

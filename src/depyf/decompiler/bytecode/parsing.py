@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from types import CodeType, FrameType
-from typing import Literal, Optional, Tuple, overload
+from typing import Literal, Optional, Tuple, Union, overload
 
 from depyf.base.asynchronous import synchronous
 
@@ -24,14 +24,14 @@ _ATTEMPTS = 20
 
 
 @overload
-def parse(text: str) -> ast.Module: ...
+def parse(text: Union[str, bytes]) -> ast.Module: ...
 
 
 @overload
-def parse(text: str, mode: Literal["eval"]) -> ast.Expression: ...
+def parse(text: Union[str, bytes], mode: Literal["eval"]) -> ast.Expression: ...
 
 
-def parse(text: str, mode: str = "exec") -> object:
+def parse(text: Union[str, bytes], mode: str = "exec") -> object:
     """Return what ``ast.parse(text, mode=mode)`` returns, and raise what it raises. Where that is not safe, block (0.2
     s at most) until no other thread is inside ``ast.parse``, and retry where another one interfered. A program that
     calls ``compile`` with ``ast.PyCF_ONLY_AST`` by itself is not seen."""
@@ -47,7 +47,7 @@ def parse(text: str, mode: str = "exec") -> object:
     raise AssertionError("not reached")
 
 
-def _converted(text: str, mode: str) -> object:
+def _converted(text: Union[str, bytes], mode: str) -> object:
     """Make the tree. A thread is making one while this frame is not its innermost."""
     return compile(text, "<unknown>", mode, ast.PyCF_ONLY_AST, dont_inherit=True)
 
