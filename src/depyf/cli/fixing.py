@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from typing import Sequence
 
 from depyf.base.messages import error_line
@@ -63,6 +65,7 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
     from depyf.fixing.trials import CannotTryError
     from depyf.fixing.writing import NotWrittenError, write_files
 
+    _end_by_signals()
     program, root = UserProgram(words[0], words[1:], options.module), os.getcwd()
     try:
         found = fix(program, root, str if options.quiet else lambda text: error_line(visible(f"depyf fix: {text}")))
@@ -82,3 +85,16 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     return 2 if found.refused else 0 if found.files else 1
+
+
+def _end_by_signals() -> None:
+    """Let the signals that end a process end it as Ctrl-C does: trials and their folders are removed then."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)

@@ -20,7 +20,7 @@ from typing import Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, segment, tree_of
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, binds, dotted, name_of_torch, segment, tree_of
 from depyf.fixing.expressions import base_of_side, check_test, is_fresh
 from depyf.fixing.problems import Problem
 
@@ -60,12 +60,12 @@ def _where_text(source: bytes, file: str, line: int, *, is_probe: bool = False) 
     if len(bases) != 1:
         raise NoEdit("the sides are computed from different variables, so that their shapes may differ")
     for each in sides:
-        if isinstance(each, ast.Name) and not _is_made_before(each.id, before):
+        if isinstance(each, ast.Name) and (_is_shared(tree, each.id, line) or not _is_made_before(each.id, before)):
             raise NoEdit(
                 f"one side is {each.id} as it is, which something else may refer to: torch.where makes a new tensor"
             )
-    if _is_rebound(tree, torch, line):
-        raise NoEdit(f"{torch} is not the module in this function")
+    if binds(tree, torch):
+        raise NoEdit(f"{torch} is not the module everywhere in the file")
     texts = [segment(source, branch.node.test), segment(source, branch.chosen)]
     texts.append(branch.target if branch.other is None else segment(source, branch.other))
     start = f"{branch.target} = " if branch.target else "return "
@@ -139,18 +139,22 @@ def _is_made_before(name: str, before: Sequence[ast.stmt]) -> bool:
     return False
 
 
-def _is_rebound(tree: ast.Module, name: str, line: int) -> bool:
-    """Return whether the function around a line makes a variable of that name."""
+def _is_shared(tree: ast.Module, name: str, line: int) -> bool:
+    """Return whether something else may refer to the value of a variable of the function around a line although no
+    statement of that function names both: an inner function, another function by ``global``, a copy of all locals."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    inner = (*functions, ast.Lambda, ast.GeneratorExp, ast.ClassDef)
     around = [
         each for each in ast.walk(tree) if isinstance(each, functions) and each.lineno <= line <= (each.end_lineno or 0)
     ]
-    return any(
-        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name)
-        or (isinstance(node, ast.arg) and node.arg == name)
-        for function in around
-        for node in ast.walk(function)
-    )
+    for node in (node for function in around[-1:] for node in ast.walk(function) if node is not function):
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.NamedExpr)):
+            return True
+        if isinstance(node, ast.Call) and dotted(node.func) in ("locals", "vars", "eval", "exec"):
+            return True
+        if isinstance(node, inner) and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
+            return True
+    return not around or (bool(binds(tree, "print")))
 
 
 def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:

@@ -6,7 +6,7 @@ import ast
 from typing import List, Union
 
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, dotted, name_of_torch, tree_of
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, decoded, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 
 
@@ -29,8 +29,8 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
     wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
     kind = libcst.Call if isinstance(node, ast.Call) else libcst.Attribute
     # Columns of ast are bytes, columns of libcst characters.
-    text = source.splitlines()[node.lineno - 1].decode("utf-8", "surrogateescape")
-    column = len(text.encode("utf-8", "surrogateescape")[: node.col_offset].decode("utf-8", "surrogateescape"))
+    text = decoded(source).splitlines()[node.lineno - 1]
+    column = len(text.encode("utf-8")[: node.col_offset].decode("utf-8"))
     module, name = wrapper.module, dotted(node.func if isinstance(node, ast.Call) else node)
     found = [
         each

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
-from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+import tokenize
+from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
@@ -12,6 +14,9 @@ from depyf.decompiler.syntax import parse
 from depyf.report.model.run import Run
 
 INSTALL = "depyf fix needs libcst, which edits source and keeps its layout: pip install 'depyf[fix]' (or libcst)"
+
+
+Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 class NoEdit(Exception):
@@ -64,9 +69,37 @@ class Project:
         except synchronous(OSError) as error:
             raise NoEdit(f"{file} can't be read ({error.strerror})") from error
 
+    def imported(self) -> List[str]:
+        """Return the files that were compiled, the main file, and the files of the program's folder that these import,
+        whether the run has used the latter or not."""
+        todo, found = [*self.files, self.main_file], []
+        while todo:
+            file = todo.pop()
+            if file in found:
+                continue
+            found.append(file)
+            for name in _imported_names(self.tree(file)):
+                path = os.path.join(*name.split("."))
+                folders = {"", os.path.dirname(file), os.path.dirname(self.main_file)}
+                ends = (f"{path}.py", os.path.join(path, "__init__.py"))
+                paths = {os.path.normpath(os.path.join(folder, end)) for folder in folders for end in ends}
+                todo += sorted(each for each in paths if os.path.isfile(os.path.join(self.root, each)))
+        return sorted(found)
+
     def tree(self, file: str) -> ast.Module:
         """Return the syntax tree of a file. Raises ``NoEdit``."""
         return tree_of(self.source(file), file)
+
+
+def _imported_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of modules that a file may import; those of relative imports without the dots."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = f"{node.module}." if node.module else ""
+            yield from (f"{start}{each.name}" for each in node.names if each.name != "*")
+            yield from [node.module] * bool(node.module)  # type: ignore[misc]
 
 
 def tree_of(source: bytes, file: str) -> ast.Module:
@@ -95,9 +128,15 @@ def require_libcst() -> None:
         raise MissingLibcst(INSTALL) from error
 
 
+def decoded(source: bytes) -> str:
+    """Return the text of a source. Columns of its syntax tree are bytes of UTF-8, whatever the encoding of the file."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    return source.decode(encoding)
+
+
 def segment(source: bytes, node: ast.expr) -> str:
     """Return the text of an expression, on one line."""
-    found = ast.get_source_segment(source.decode("utf-8", "surrogateescape"), node) or ""
+    found = ast.get_source_segment(decoded(source), node) or ""
     if "\n" in found or "#" in found:
         raise NoEdit("the expression is written over several lines")
     return found
@@ -120,3 +159,74 @@ def dotted(node: Optional[ast.AST]) -> str:
         base = dotted(node.value)
         return f"{base}.{node.attr}" if base else ""
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def binds(tree: ast.AST, name: str) -> bool:
+    """Return whether a syntax tree binds a name by anything but ``import torch`` and the like, also as an attribute of
+    something (``builtins.print = log``)."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            last = node.id if isinstance(node, ast.Name) else "" if dotted(node.value) == "self" else node.attr
+            bound = "" if isinstance(node.ctx, ast.Load) else last
+        elif isinstance(node, ast.ImportFrom):
+            bound = name if any((each.asname or each.name) == name for each in node.names) else ""
+        elif isinstance(node, ast.Import):
+            other = (each.name for each in node.names if each.asname == name)
+            bound = name if any(each != "torch" for each in other) else ""
+        elif isinstance(node, ast.alias):
+            continue
+        else:
+            bound = str(getattr(node, "name", None) or getattr(node, "arg", None) or "")
+        if bound == name and not isinstance(node, ast.keyword):
+            return True
+    return False
+
+
+def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
+    """Yield the functions that were compiled, or are by the source, and all that these may call, by name, with their
+    files; and whether another one of them may call the function, so that it may be traced into that one."""
+    functions: List[Tuple[str, Function]] = []
+    todo: List[Tuple[str, Function]] = []
+    for file in project.imported():
+        lines, compiled = set(project.compiled.get(file, ())), _names_compiled(project.tree(file))
+        for node in ast.walk(project.tree(file)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions.append((file, node))
+                starts = {node.lineno, *(each.lineno for each in node.decorator_list)}
+                if starts & lines or node.name in compiled:
+                    todo.append((file, node))
+    by_name: Dict[str, List[Tuple[str, Function]]] = {}
+    for file, node in functions:
+        by_name.setdefault(node.name, []).append((file, node))
+    roots = {id(node) for _, node in todo}
+    implicit = [each for name in ("forward", "__call__") for each in by_name.get(name, ())]
+    called = {id(node) for _, node in implicit}
+    if len(called) == 1 and called == roots:  # the one forward() of the program, and nothing else is compiled
+        called = set()
+    found: Dict[int, Tuple[str, Function]] = {}
+    while todo:
+        file, node = todo.pop()
+        if id(node) in found:
+            continue
+        found[id(node)] = file, node
+        # A name that is passed on may be called, too; a call of a module is a call of some forward().
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        inner = [each for name in names for each in by_name.get(name, ())]
+        called |= {id(each) for _, each in inner}
+        todo += [*inner, *implicit]
+    for key, (file, node) in found.items():
+        yield file, node, key in called or key not in roots
+
+
+def _names_compiled(tree: ast.Module) -> FrozenSet[str]:
+    """Return the names of functions that a file compiles, whether the run has called them or not."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "compile":
+            found |= {dotted(each) for each in node.args}
+        for each in getattr(node, "decorator_list", ()):
+            # @torch.compile, @torch.compile(...), @partial(torch.compile, ...)
+            if any(dotted(part).rpartition(".")[2] == "compile" for part in ast.walk(each)):
+                found.add(node.name)  # type: ignore[attr-defined]
+    return frozenset(found)

@@ -166,8 +166,24 @@ def is_fresh(node: ast.expr) -> bool:
 
 
 def has_numbers_only(node: ast.Call) -> bool:
-    """Return whether all arguments of a call are literal numbers: it is a method of a tensor then, and no module."""
-    return all(number(each) is not None for each in node.args)
+    """Return whether all arguments of a call are literal numbers, and it is no method of ``self``: it is a method of a
+    tensor then, and no module."""
+    of = dotted(node.func).rpartition(".")[0]
+    return of not in ("self", "cls") and not of.startswith("super") and all(number(each) is not None for each in node.args)
+
+
+def is_fact(node: ast.expr) -> bool:
+    """Return whether an expression is known without the values of tensors: of types, numbers of dimensions and
+    constants alone. A shape may depend on the values of another tensor."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Attribute):
+        return node.attr in _FACTS and node.attr != "shape"
+    if isinstance(node, ast.Call):
+        is_method = _method(node) == "dim" and has_numbers_only(node)
+        return is_method or dotted(node.func) in ("isinstance", "hasattr", "callable", "torch.is_tensor")
+    parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+    return isinstance(node, (ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Tuple)) and all(map(is_fact, parts))
 
 
 def is_fixed_when_printed(node: ast.expr) -> bool:

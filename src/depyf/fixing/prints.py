@@ -1,121 +1,83 @@
-"""``print`` and ``warnings.warn`` in compiled code: Dynamo may move them after the graph, if the program allows it.
+"""``print`` in compiled code: Dynamo may move it after the graph, if the program allows it.
 
 ``torch._dynamo.config.reorderable_logging_functions`` holds for the whole program, and a tensor that is changed in
 place after the call is then printed as it is at the end of the graph: ``print("y", y); y += 1`` prints another number.
 So the edit is made only where no compiled function, and no function that may be called by one, prints a tensor that
-could be changed: by syntax, in all files of the program that were compiled.
+could be changed: by syntax, in all files of the program that were compiled. In PyTorch 2.13 a print of a function that
+is traced into another one is lost with the setting, and so are ``sep`` and ``end``. Warnings are not moved: the setting
+gives them the line of the function in the place of their own.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import Callable, Dict, Iterator, List, Set, Tuple, Union
 
-from depyf.fixing.edits import Edit, NoEdit, Project, dotted
+from depyf.fixing.edits import Edit, Function, NoEdit, Project, binds, dotted, reachable
 from depyf.fixing.expressions import has_numbers_only, is_fixed_when_printed, is_fresh
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
 
 _SETTING = "reorderable_logging_functions"
-_Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _CALLS = ("print", "len", "int", "float", "range", "enumerate", "zip", "isinstance", "str", "abs", "min", "max", "sum")
 """Functions that change no tensor that they are given."""
 
 
-def reorderable(function: str) -> Callable[[Problem, Project], Edit]:
-    """Return a remedy that lets Dynamo move calls of ``print`` or ``warnings.warn``."""
-
-    def make(problem: Problem, project: Project) -> Edit:
-        names = (function, function.rpartition(".")[2]) if function != "print" else (function,)
-        for file in project.files:
-            _check_names(project.tree(file), file)
-        for file, node in _reachable(project):
-            _check(node, names, file, problem.frames)
-        if function != "print" and not _imports(project.tree(project.main_file), "warnings"):
-            raise NoEdit("the main file does not import warnings")
-        return edit_with_statement(
-            project, _SETTING, f"torch._dynamo.config.{_SETTING}.add({function})", touches_text=True
-        )
-
-    return make
+def move_print(problem: Problem, project: Project) -> Edit:
+    """Return the edit that lets Dynamo move calls of ``print``. Raises ``NoEdit``."""
+    for file in project.imported():
+        _check_names(project.tree(file), file)
+    for file, node, is_called in reachable(project):
+        _check(node, file, is_inlined=is_called or problem.frames > 1)
+    return edit_with_statement(project, _SETTING, f"torch._dynamo.config.{_SETTING}.add(print)", touches_text=True)
 
 
 def _check_names(tree: ast.Module, file: str) -> None:
     """Raise ``NoEdit`` where a file has a ``print`` of its own, or sends what is printed elsewhere."""
-    imported = {id(alias) for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    if binds(tree, "print"):
+        raise NoEdit(f"{file} has a print of its own")
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        bound = getattr(node, "asname", None) or getattr(node, "name", None) or getattr(node, "arg", None)
-        if id(node) in imported and getattr(node, "asname", None) is None:  # import warnings
-            continue
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound = node.id
-        if bound in ("print", "warnings"):
-            raise NoEdit(f"{file} has a {bound} of its own")
-        used = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else bound
-        if used in ("stdout", "stderr", "redirect_stdout", "redirect_stderr", "catch_warnings"):
+        if dotted(node) in ("print", "builtins.print") and id(node) not in called:
+            raise NoEdit(f"{file} gives print another name, or passes it on")
+        used = getattr(node, "attr", None) or getattr(node, "id", None) or getattr(node, "name", None)
+        if used in ("stdout", "stderr", "redirect_stdout", "redirect_stderr"):
             raise NoEdit(f"{file} uses {used}, so that the order of what is printed may matter")
 
 
-def _imports(tree: ast.Module, name: str) -> bool:
-    return any(
-        isinstance(node, ast.Import) and any(alias.name == name and alias.asname is None for alias in node.names)
-        for node in tree.body
-    )
-
-
-def _reachable(project: Project) -> Iterator[Tuple[str, _Function]]:
-    """Yield the functions that were compiled, and all that these may call, by name."""
-    functions: List[Tuple[str, _Function]] = []
-    todo: List[Tuple[str, _Function]] = []
-    for file in project.files:
-        lines = set(project.compiled.get(file, ()))
-        for node in ast.walk(project.tree(file)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.append((file, node))
-                starts = {node.lineno, *(each.lineno for each in node.decorator_list)}
-                if starts & lines:
-                    todo.append((file, node))
-    by_name: Dict[str, List[Tuple[str, _Function]]] = {}
-    for file, node in functions:
-        by_name.setdefault(node.name, []).append((file, node))
-    seen: Set[int] = set()
-    while todo:
-        file, node = todo.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield file, node
-        # A name that is passed on may be called, too; a call of a module is a call of some forward().
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-        names |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)} | {"forward", "__call__"}
-        todo += [each for name in names for each in by_name.get(name, ())]
-
-
-def _check(function: _Function, names: Tuple[str, ...], file: str, frames: int) -> None:
+def _check(function: Function, file: str, *, is_inlined: bool) -> None:
     """Raise ``NoEdit`` where a function prints what may be changed afterwards."""
     for node in ast.walk(function):
-        if not isinstance(node, ast.Call) or dotted(node.func) not in names:
+        if not isinstance(node, ast.Call) or dotted(node.func) not in ("print", "builtins.print"):
             continue
         place = f"{file}:{node.lineno}"
-        if any(each.arg not in ("sep", "end") for each in node.keywords) and "print" in names:
-            raise NoEdit(f"the print at {place} has another file, or flushes it")
+        if is_inlined or not _is_own(function, node):
+            raise NoEdit(
+                f"{place} is in a function, lambda or comprehension that may be traced into another one: Dynamo "
+                "(PyTorch 2.13) prints nothing there, with this setting"
+            )
+        if node.keywords:
+            raise NoEdit(f"Dynamo leaves out the arguments with names (sep, end, file) at {place}, with this setting")
         for each in node.args:
             if is_fixed_when_printed(each):
                 continue
             if not isinstance(each, ast.Name):
                 raise NoEdit(f"what {place} prints may be changed in place before the graph ends")
-            reason = _may_change(function, each.id, frames)
+            reason = _may_change(function, each.id)
             if reason:
                 raise NoEdit(
                     f"{each.id}, which {place} prints, may be changed in place before the graph ends: {reason}"
                 )
 
 
-def _may_change(function: _Function, name: str, frames: int) -> str:
+def _is_own(function: Function, call: ast.Call) -> bool:
+    """Return whether a call is made by a function itself, and not by a function, lambda or comprehension in it."""
+    scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
+    inner = (node for node in ast.walk(function) if isinstance(node, scopes) and node is not function)
+    return not any(call in ast.walk(node) for node in inner)
+
+
+def _may_change(function: Function, name: str) -> str:
     """Return why a variable of a function that is printed may be changed in place; empty if nothing can do that."""
-    # What is inlined into another function goes on there, before the graph ends.
-    if frames > 1:
-        return "another compiled function goes on after it"
     made = [
         each.value
         for each in ast.walk(function)
@@ -140,11 +102,13 @@ def _changes_nothing(node: ast.Call) -> bool:
     if any(each.arg in (None, "out", "inplace") for each in node.keywords):
         return False
     name = dotted(node.func)
-    if name in (*_CALLS, "warnings.warn"):
+    if name in _CALLS:
         return True
     last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     # The second argument of F.relu may be inplace.
     if any(isinstance(each, ast.Constant) and each.value is True for each in node.args):
+        return False
+    if last == "relu" and len(node.args) > 1:
         return False
     if name.rpartition(".")[0] in ("torch", "F", "nn.functional", "torch.nn.functional"):
         return last in _METHODS or last in _FUNCTIONS

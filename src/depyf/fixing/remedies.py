@@ -14,7 +14,7 @@ from depyf.diagnosis.guard_advice import GuardCause
 from depyf.fixing.branches import where_for_branch
 from depyf.fixing.dynamic import dynamic_compile
 from depyf.fixing.edits import Edit, NoEdit, Project
-from depyf.fixing.prints import reorderable
+from depyf.fixing.prints import move_print
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import setting
 from depyf.report.model.run import LIMIT, RECOMPILATION
@@ -58,15 +58,26 @@ def no_edit_for_logging(problem: Problem, project: Project) -> Edit:
     )
 
 
+def no_edit_for_warning(problem: Problem, project: Project) -> Edit:
+    """Raise ``NoEdit``: a warning that Dynamo moves has another line, or is lost."""
+    raise NoEdit(
+        "no mechanical edit keeps the text: a warning that Dynamo moves names the line of the function, and one of a "
+        "function that is traced into another is lost. Warn outside of the compiled function"
+    )
+
+
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
     Remedy(
         _for(BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST),
-        setting("torch._dynamo.config.capture_scalar_outputs = True"),
+        setting("torch._dynamo.config.capture_scalar_outputs = True", captures=True),
     ),
-    Remedy(_for(BreakCause.DYNAMIC_SHAPE), setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True")),
-    Remedy(_for(BreakCause.PRINT), reorderable("print")),
-    Remedy(_for(BreakCause.WARNING), reorderable("warnings.warn")),
+    Remedy(
+        _for(BreakCause.DYNAMIC_SHAPE),
+        setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True", captures=True),
+    ),
+    Remedy(_for(BreakCause.PRINT), move_print),
+    Remedy(_for(BreakCause.WARNING), no_edit_for_warning),
     Remedy(_for(BreakCause.LOGGING), no_edit_for_logging),
     Remedy(_for(BreakCause.RNN), setting("torch._dynamo.config.allow_rnn = True")),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),

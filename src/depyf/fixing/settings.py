@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, List
+from typing import Callable, List, Tuple, Union
 
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, tree_of
+from depyf.fixing.edits import Change, Edit, Function, NoEdit, Project, binds, dotted, reachable, tree_of
+from depyf.fixing.expressions import is_fact
 from depyf.fixing.problems import Problem
 
 
-def setting(statement: str) -> Callable[[Problem, Project], Edit]:
-    """Return a remedy that sets a setting by an assignment with a dotted name."""
+def setting(statement: str, *, captures: bool = False) -> Callable[[Problem, Project], Edit]:
+    """Return a remedy that sets a setting by an assignment with a dotted name. ``captures``: operations whose result
+    depends on data become a part of graphs, so that no ``try`` or ``assert`` around the operations sees the result."""
 
     def make(problem: Problem, project: Project) -> Edit:
+        if captures:
+            for file, function, _ in reachable(project):
+                _check_captured(file, function)
         return edit_with_statement(project, statement.partition(" =")[0].rpartition(".")[2], statement)
 
     return make
@@ -26,6 +31,7 @@ def edit_with_statement(project: Project, name: str, statement: str, *, touches_
         if name.encode() in project.source(file):
             raise NoEdit(f"the program uses {name} itself, in {file}")
     main = project.main_file
+    _check_environment(project.tree(main), main)
     inserted(project.source(main), main, statement)
     change = Change(main, 0, lambda source: inserted(source, main, statement))
     return Edit(("setting", statement), statement, (change,), touches_text=touches_text)
@@ -53,27 +59,30 @@ def inserted(source: bytes, file: str, statement: str) -> bytes:
     return after
 
 
-def _end_of_imports(body: object) -> tuple[int, bool]:
-    """Return the index after the block of imports that has ``import torch``, and True; without one, after the first
-    block of imports (after the docstring, if there are none), and False."""
+def _end_of_imports(body: object) -> Tuple[int, bool]:
+    """Return the index after the block of imports that has ``import torch``, and True; without one, after the block
+    that has another import of torch, else after the first block (after the docstring, if there are none), and False.
+    ``import torch`` stands after the first import of torch in any case, as the program may prepare that one."""
     import libcst
 
     statements: List[libcst.BaseStatement] = list(body)  # type: ignore[call-overload]
     kinds = [_kind(each) for each in statements]
-    for at, kind in enumerate(kinds):
-        if kind == "torch":
-            end = at
-            while end < len(kinds) and kinds[end] in ("torch", "import"):
+    for wanted in ("torch", "of torch"):
+        if wanted in kinds:
+            end = kinds.index(wanted)
+            while end < len(kinds) and kinds[end] in _IMPORTS:
                 end += 1
-            return end, True
+            return end, "torch" in kinds[:end]
     start = next((at for at, kind in enumerate(kinds) if kind != "docstring"), len(kinds))
-    while start < len(kinds) and kinds[start] == "import":
+    while start < len(kinds) and kinds[start] in _IMPORTS:
         start += 1
+    if any(kinds[start:]):
+        raise NoEdit("the main file does not import torch at its top, and not all of its imports stand together")
     return start, False
 
 
 def _kind(node: object) -> str:
-    """Return whether a statement is a docstring or an import, and whether that binds ``torch``."""
+    """Return ``docstring``, or ``import`` for an import, ``of torch`` for one of torch, ``torch`` if it binds that."""
     import libcst
 
     if not isinstance(node, libcst.SimpleStatementLine):
@@ -92,11 +101,66 @@ def _kind(node: object) -> str:
                 and (alias.evaluated_alias is None or alias.evaluated_name == "torch")
             ):
                 return "torch"
-    return "import"
+    return "of torch" if any(_is_of_torch(each) for each in node.body) else "import"
+
+
+def _is_of_torch(node: object) -> bool:
+    import libcst
+
+    if isinstance(node, libcst.Import):
+        return any(each.evaluated_name.partition(".")[0] == "torch" for each in node.names)
+    module = node.module if isinstance(node, libcst.ImportFrom) and not node.relative else None
+    while isinstance(module, libcst.Attribute):
+        module = module.value  # type: ignore[assignment]
+    return isinstance(module, libcst.Name) and module.value == "torch"
 
 
 def _check_name(tree: ast.Module, file: str) -> None:
     """Raise ``NoEdit`` where ``torch`` is a variable of the file."""
+    if binds(tree, "torch"):
+        raise NoEdit(f"torch is a variable in {file}")
+
+
+def _check_environment(tree: ast.Module, file: str) -> None:
+    """Raise ``NoEdit`` where a file sets environment variables after its imports: the statement imports torch's
+    compiler, which reads such variables when it is imported."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id == "torch" and not isinstance(node.ctx, ast.Load):
-            raise NoEdit(f"torch is a variable in {file}")
+        known, wrote = "", False
+        if isinstance(node, ast.Subscript):
+            known, wrote = dotted(node.value), not isinstance(node.ctx, ast.Load)
+        elif isinstance(node, ast.Call):
+            known, _, last = dotted(node.func).rpartition(".")
+            wrote = last in ("setdefault", "update", "pop", "clear")
+            if last in ("putenv", "unsetenv"):
+                raise NoEdit(f"{file} sets environment variables, which torch's compiler reads when it is imported")
+        after = any(
+            isinstance(each, (ast.Import, ast.ImportFrom)) and _imports_torch(each) and each.lineno < node.lineno
+            for each in tree.body
+            if wrote and known.rpartition(".")[2] in ("environ", "environb")
+        )
+        if after:
+            raise NoEdit(f"{file} sets environment variables, which torch's compiler reads when it is imported")
+
+
+def _imports_torch(node: Union[ast.Import, ast.ImportFrom]) -> bool:
+    names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    return any(each.partition(".")[0] == "torch" for each in names)
+
+
+def _check_captured(file: str, function: Function) -> None:
+    """Raise ``NoEdit`` where a function may see that an operation raises, or asserts what Dynamo does not check."""
+    for node in ast.walk(function):
+        place = f"{file}:{getattr(node, 'lineno', 0)}"
+        if getattr(node, "handlers", None):
+            raise NoEdit(f"the try at {place} would not see what an operation of a graph raises")
+        if isinstance(node, (ast.With, ast.AsyncWith)) and any(
+            isinstance(each.context_expr, ast.Call) and dotted(each.context_expr.func).rpartition(".")[2] in _CATCHING
+            for each in node.items
+        ):
+            raise NoEdit(f"the with at {place} would not see what an operation of a graph raises")
+        if isinstance(node, ast.Assert) and not is_fact(node.test):
+            raise NoEdit(f"the assert at {place} may be about a value that is known when the graph runs only")
+
+
+_CATCHING = ("suppress", "raises")
+_IMPORTS = ("torch", "of torch", "import")

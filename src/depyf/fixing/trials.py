@@ -1,7 +1,8 @@
 """Run a program in a copy of its folder, in a process of its own, with edited files; read what it did.
 
 Each run has a fresh copy at the same path, so that no run sees what another one has written, and paths in the printed
-text are the same. Large files are links. ``.git``, caches and virtual environments are not copied.
+text are the same. Large files are copied, too: a program that writes its checkpoint again would write through a link.
+``.git`` and caches are not copied; virtual environments, and folders elsewhere that links name, are links.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 import zlib
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.recorded import Recording, RecordingError, read_recording, recordings_in
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.quick_dataclass import dataclass
 from depyf.report.model.manifest import ManifestError
 from depyf.report.model.run import Run
@@ -26,6 +28,7 @@ from depyf.running.shadowing import command_of
 
 _LARGE = 8 * 2**20
 _MOST_FILES = 20_000
+_MOST_BYTES = 2 * 2**30
 _LEFT_OUT = frozenset((".git", ".hg", "__pycache__", ".mypy_cache", ".pytest_cache", "node_modules"))
 _TIMES = "times.json"
 
@@ -88,19 +91,22 @@ class Trials:
         environment = {"PYTHONHASHSEED": "0", **kept}
         began, timed_out = time.perf_counter(), False
         with open(streams[0], "wb") as out, open(streams[1], "wb") as err:
-            try:
-                status = subprocess.run(
-                    [*command, *command_of(self._program)],
-                    cwd=self.copy,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    timeout=limit,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                status, timed_out = -1, True
+            # A group of its own: what the program starts ends with it, also after Ctrl-C.
+            with subprocess.Popen(
+                [*command, *command_of(self._program)],
+                cwd=self.copy,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            ) as process:
+                try:
+                    status = process.wait(limit)
+                except subprocess.TimeoutExpired:
+                    status, timed_out = -1, True
+                finally:
+                    _end_group(process)
         seconds = time.perf_counter() - began
         texts = []
         for stream in streams:
@@ -137,6 +143,15 @@ class Trials:
         return found
 
 
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and all that it has started."""
+    with suppressed(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
 def _content(path: str) -> Tuple[int, int]:
     """Return the size of a file, and a checksum if it is a text that is not large; (-1, 0) without such a file."""
     try:
@@ -151,7 +166,7 @@ def _content(path: str) -> Tuple[int, int]:
 
 
 def _copy(root: str, copy: str, scratch: str) -> None:
-    count = 0
+    count = size = 0
     for folder, folders, files in os.walk(root):
         here = os.path.join(copy, os.path.relpath(folder, root))
         os.makedirs(here, exist_ok=True)
@@ -162,7 +177,7 @@ def _copy(root: str, copy: str, scratch: str) -> None:
                 folders.remove(name)
             elif is_environment or os.path.islink(path):
                 folders.remove(name)
-                os.symlink(os.path.realpath(path), os.path.join(here, name))
+                os.symlink(os.path.realpath(path) if is_environment else _linked(path, root), os.path.join(here, name))
         count += len(files)
         if count > _MOST_FILES:
             raise CannotTryError(f"{root} has over {_MOST_FILES:,} files: run depyf fix in the program's own folder")
@@ -170,10 +185,23 @@ def _copy(root: str, copy: str, scratch: str) -> None:
             path = os.path.join(folder, name)
             if not os.path.isfile(path):
                 continue
-            if os.path.getsize(path) > _LARGE:
-                os.symlink(os.path.realpath(path), os.path.join(here, name))
-            else:
-                shutil.copy2(path, os.path.join(here, name))
+            if os.path.islink(path) and not os.path.isabs(target := _linked(path, root)):
+                os.symlink(target, os.path.join(here, name))
+                continue
+            size += os.path.getsize(path)
+            if size > _MOST_BYTES:
+                raise CannotTryError(
+                    f"{root} has over {_MOST_BYTES // 2**30} GiB of files, which each run would have to copy, as it may "
+                    "write them: run depyf fix in a folder that has the program alone, with links to folders of data"
+                )
+            shutil.copy2(path, os.path.join(here, name))
+
+
+def _linked(path: str, root: str) -> str:
+    """Return what a link of a copy names: the same file of that copy, if the original is inside of the folder."""
+    target, base = os.path.realpath(path), os.path.realpath(root)
+    is_inside = target.startswith(base + os.sep)
+    return os.path.relpath(target, os.path.realpath(os.path.dirname(path))) if is_inside else target
 
 
 def _times(path: str) -> Tuple[Tuple[Tuple[str, float], ...], Tuple[str, ...]]:
