@@ -301,7 +301,10 @@ def test_print_may_be_moved_where_nothing_changes_what_it_prints(tmp_path: Path,
         ("print = log\nprint(x.sum())\nreturn x", "of its own"),
         ("sys.stdout.write('a')\nprint(x.sum())\nreturn x", "uses stdout"),
         ("print(x.sum())\nother(x)\nreturn x\ndef other(x):\n    print(x)\n    x.add_(1)", "train.py:7"),
-        ("print('a')\nshow(x)\nx += 1\nreturn x\ndef show(v):\n    print(v)", "train.py:8 is in a function, lambda or comprehension"),
+        (
+            "print('a')\nshow(x)\nx += 1\nreturn x\ndef show(v):\n    print(v)",
+            "train.py:8 is in a function, lambda or comprehension",
+        ),
         ("print('a')\nreturn x\n@torch.compile\ndef show(v):\n    print(v)\n    v += 1", "v, which train.py:7 prints"),
         ("print('a')\nreturn x\nbuiltins.print = log", "of its own"),
         ("print('a')\nlog = print\nlog(x)\nx += 1\nreturn x", "gives print another name"),
@@ -329,7 +332,9 @@ def test_a_print_that_may_be_traced_into_another_function_is_not_moved(tmp_path:
     inner = ("[print(i) for i in range(3)]", "g = lambda: print(1)\ng()", "def g(): print(1)\ng()", "helper(x)")
     (tmp_path / "mine.py").write_text("def helper(x):\n    print('h')\n")
     for body in inner:
-        project = project_of(tmp_path, "from mine import helper\n" + function(f"print(1)\n{body}\nreturn x"), compiled=3)
+        project = project_of(
+            tmp_path, "from mine import helper\n" + function(f"print(1)\n{body}\nreturn x"), compiled=3
+        )
         with pytest.raises(NoEdit, match=lost):
             move_print(problem_at(4, BreakCause.PRINT), project)
 

@@ -169,7 +169,9 @@ def has_numbers_only(node: ast.Call) -> bool:
     """Return whether all arguments of a call are literal numbers, and it is no method of ``self``: it is a method of a
     tensor then, and no module."""
     of = dotted(node.func).rpartition(".")[0]
-    return of not in ("self", "cls") and not of.startswith("super") and all(number(each) is not None for each in node.args)
+    return (
+        of not in ("self", "cls") and not of.startswith("super") and all(number(each) is not None for each in node.args)
+    )
 
 
 def is_fact(node: ast.expr) -> bool:

@@ -71,7 +71,15 @@ def _check(function: Function, file: str, *, is_inlined: bool) -> None:
 
 def _is_own(function: Function, call: ast.Call) -> bool:
     """Return whether a call is made by a function itself, and not by a function, lambda or comprehension in it."""
-    scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
+    scopes = (
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.Lambda,
+        ast.GeneratorExp,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+    )
     inner = (node for node in ast.walk(function) if isinstance(node, scopes) and node is not function)
     return not any(call in ast.walk(node) for node in inner)
 

@@ -153,6 +153,9 @@ class _Fixing:
             reason = "the finding is still there"
         if not reason and new:
             reason = new[0]
+        asserted = sorted(trial.asserted - known.first.asserted)
+        if not reason and asserted:
+            reason = f"a graph raises unless {asserted[0]}, which is so in this run and maybe not for other data"
         time = ""
         if not reason:
             reason, time = self._slower(trial, files, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, List, Tuple, Union
+from typing import Callable, List, Tuple
 
 from depyf.decompiler.syntax import parse
 from depyf.fixing.edits import Change, Edit, Function, NoEdit, Project, binds, dotted, reachable, tree_of
@@ -111,7 +111,7 @@ def _is_of_torch(node: object) -> bool:
         return any(each.evaluated_name.partition(".")[0] == "torch" for each in node.names)
     module = node.module if isinstance(node, libcst.ImportFrom) and not node.relative else None
     while isinstance(module, libcst.Attribute):
-        module = module.value  # type: ignore[assignment]
+        module = module.value
     return isinstance(module, libcst.Name) and module.value == "torch"
 
 
@@ -122,29 +122,23 @@ def _check_name(tree: ast.Module, file: str) -> None:
 
 
 def _check_environment(tree: ast.Module, file: str) -> None:
-    """Raise ``NoEdit`` where a file sets environment variables after its imports: the statement imports torch's
+    """Raise ``NoEdit`` where a file sets environment variables after it imports torch: the statement imports torch's
     compiler, which reads such variables when it is imported."""
-    for node in ast.walk(tree):
-        known, wrote = "", False
-        if isinstance(node, ast.Subscript):
-            known, wrote = dotted(node.value), not isinstance(node.ctx, ast.Load)
+    first = len(tree.body)
+    for at, statement in enumerate(tree.body):
+        names = [each.name for each in statement.names] if isinstance(statement, ast.Import) else []
+        names += [statement.module or ""] if isinstance(statement, ast.ImportFrom) else []
+        if any(each.partition(".")[0] == "torch" for each in names):
+            first = min(first, at)
+    for node in (node for statement in tree.body[first:] for node in ast.walk(statement)):
+        written = ""
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            written = dotted(node.value)
         elif isinstance(node, ast.Call):
             known, _, last = dotted(node.func).rpartition(".")
-            wrote = last in ("setdefault", "update", "pop", "clear")
-            if last in ("putenv", "unsetenv"):
-                raise NoEdit(f"{file} sets environment variables, which torch's compiler reads when it is imported")
-        after = any(
-            isinstance(each, (ast.Import, ast.ImportFrom)) and _imports_torch(each) and each.lineno < node.lineno
-            for each in tree.body
-            if wrote and known.rpartition(".")[2] in ("environ", "environb")
-        )
-        if after:
+            written = known if last in ("setdefault", "update", "pop", "clear") else last
+        if written.rpartition(".")[2] in ("environ", "environb", "putenv", "unsetenv"):
             raise NoEdit(f"{file} sets environment variables, which torch's compiler reads when it is imported")
-
-
-def _imports_torch(node: Union[ast.Import, ast.ImportFrom]) -> bool:
-    names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    return any(each.partition(".")[0] == "torch" for each in names)
 
 
 def _check_captured(file: str, function: Function) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
 import zlib
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.recorded import Recording, RecordingError, read_recording, recordings_in
 from depyf.base.asynchronous import suppressed, synchronous
@@ -31,6 +32,8 @@ _MOST_FILES = 20_000
 _MOST_BYTES = 2 * 2**30
 _LEFT_OUT = frozenset((".git", ".hg", "__pycache__", ".mypy_cache", ".pytest_cache", "node_modules"))
 _TIMES = "times.json"
+_ASSERTED = re.compile(r"Runtime assertion failed for expression (.+?) on node")
+_ALWAYS = re.compile(r"u\d+ (?:>= 0|<= \d+)")
 
 
 class CannotTryError(Exception):
@@ -54,6 +57,8 @@ class Trial:
     written: Mapping[str, Tuple[int, int]]
     """The files that the run has made or changed: the size, and a checksum of text (0 for other files)."""
     timed_out: bool = False
+    asserted: FrozenSet[str] = frozenset()
+    """What graphs assert of sizes and numbers that depend on data, beyond what is always so."""
 
 
 class Trials:
@@ -90,23 +95,22 @@ class Trials:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("DEPYF_")}
         environment = {"PYTHONHASHSEED": "0", **kept}
         began, timed_out = time.perf_counter(), False
-        with open(streams[0], "wb") as out, open(streams[1], "wb") as err:
-            # A group of its own: what the program starts ends with it, also after Ctrl-C.
-            with subprocess.Popen(
-                [*command, *command_of(self._program)],
-                cwd=self.copy,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            ) as process:
-                try:
-                    status = process.wait(limit)
-                except subprocess.TimeoutExpired:
-                    status, timed_out = -1, True
-                finally:
-                    _end_group(process)
+        # A session of its own: what the program starts ends with it, also after Ctrl-C.
+        with open(streams[0], "wb") as out, open(streams[1], "wb") as err, subprocess.Popen(
+            [*command, *command_of(self._program)],
+            cwd=self.copy,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        ) as process:
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                status, timed_out = -1, True
+            finally:
+                _end_group(process)
         seconds = time.perf_counter() - began
         texts = []
         for stream in streams:
@@ -126,6 +130,7 @@ class Trials:
             seconds,
             self._written(edited),
             timed_out,
+            _asserted(os.path.join(folder, DUMP)),
         )
 
     def _written(self, edited: Mapping[str, bytes]) -> Dict[str, Tuple[int, int]]:
@@ -191,8 +196,8 @@ def _copy(root: str, copy: str, scratch: str) -> None:
             size += os.path.getsize(path)
             if size > _MOST_BYTES:
                 raise CannotTryError(
-                    f"{root} has over {_MOST_BYTES // 2**30} GiB of files, which each run would have to copy, as it may "
-                    "write them: run depyf fix in a folder that has the program alone, with links to folders of data"
+                    f"{root} has over {_MOST_BYTES // 2**30} GiB of files, which each run has to copy, as it may write "
+                    "them: run depyf fix in a folder that has the program alone, with links to folders of data"
                 )
             shutil.copy2(path, os.path.join(here, name))
 
@@ -227,3 +232,13 @@ def _run(folder: str) -> Optional[Run]:
     except synchronous(NothingToRead, ManifestError, OSError):
         return None
     return found[0] if found and found[0].compilations else None
+
+
+def _asserted(folder: str) -> FrozenSet[str]:
+    found = set()
+    for here, _, files in os.walk(folder):
+        for name in files:
+            if name.endswith(".py"):
+                with open(os.path.join(here, name), encoding="utf-8", errors="replace") as file:
+                    found |= set(_ASSERTED.findall(file.read()))
+    return frozenset(each for each in found if not _ALWAYS.fullmatch(each))
