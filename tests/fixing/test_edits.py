@@ -355,6 +355,28 @@ def test_changes_of_a_file_are_made_from_its_end(tmp_path: Path) -> None:
     )
 
 
+def test_no_program_with_an_lstm_gets_allow_rnn(tmp_path: Path) -> None:
+    for name, is_refused in (("GRU", False), ("LSTM", True)):
+        (tmp_path / "net.py").write_text(f"import torch\nm = torch.nn.{name}(2, 3)\n")
+        (make,) = edits_for(problem_at(3, BreakCause.RNN), project_of(tmp_path, "import torch\nimport net\nx = 1\n"))
+        if not is_refused:
+            assert make().changes
+            continue
+        with pytest.raises(NoEdit, match="raises where a backend with AOTAutograd"):
+            make()
+
+
+def test_an_edit_keeps_the_byte_order_mark_and_the_ends_of_lines(tmp_path: Path) -> None:
+    text = "\ufeffimport torch\n\ndef f(x):\n\tif x.sum() > 0:  # é\n\t\treturn x * 2\n\treturn -x\n"
+    project = project_of(tmp_path, "")
+    (tmp_path / "train.py").write_bytes(text.replace("\n", "\r\n").encode("utf-8"))
+    edits = where_for_branch(problem_at(4), project), setting(STATEMENT)(problem_at(1), project)
+    after = applied([change for each in edits for change in each.changes], project.source)["train.py"]
+    assert after.decode("utf-8").split("\r\n") == [
+        "\ufeffimport torch", STATEMENT, "", "def f(x):", "\t# é", "\treturn torch.where(x.sum() > 0, x * 2, -x)", "",
+    ]  # fmt: skip
+
+
 def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Path) -> None:
     known = {each.value for kind in (BreakCause, GuardCause) for each in kind}
     assert all(remedy.causes and remedy.causes <= known for remedy in REMEDIES)

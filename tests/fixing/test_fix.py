@@ -168,6 +168,17 @@ def test_only_files_that_git_has_as_they_are_are_written_without_force(tmp_path:
     assert path.read_bytes() == b"old\n"
 
 
+def test_no_file_is_written_where_one_can_not_be(tmp_path: Path) -> None:
+    before, after = {"a.py": b"old\n", "b.py": b"old\n"}, {"a.py": b"new\n", "b.py": b"new\n"}
+    for name, text in before.items():
+        (tmp_path / name).write_bytes(text)
+    (tmp_path / f"b.py.{os.getpid()}.part").write_bytes(b"")  # the second file can't be made
+    with pytest.raises(FileExistsError):
+        write_files(str(tmp_path), before, after, force=True)
+    assert (tmp_path / "a.py").read_bytes() == b"old\n"
+    assert sorted(os.listdir(tmp_path)) == ["a.py", "b.py", f"b.py.{os.getpid()}.part"]
+
+
 def test_the_table_says_what_was_kept_refused_and_why() -> None:
     kept = TriedEdit("x = 1", "1 breaks", "0 breaks", "f() 1 ms")
     refused = TriedEdit("y = 1", "1 breaks", "1 breaks", reason="the finding is still there")

@@ -79,7 +79,15 @@ REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.PRINT), move_print),
     Remedy(_for(BreakCause.WARNING), no_edit_for_warning),
     Remedy(_for(BreakCause.LOGGING), no_edit_for_logging),
-    Remedy(_for(BreakCause.RNN), setting("torch._dynamo.config.allow_rnn = True")),
+    Remedy(
+        _for(BreakCause.RNN),
+        setting(
+            "torch._dynamo.config.allow_rnn = True",
+            never="LSTM",
+            why="with allow_rnn, PyTorch 2.13 raises where a backend with AOTAutograd compiles an LSTM for gradients, "
+            "which other calls than those of the run may want",
+        ),
+    ),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
     Remedy(_for(GuardCause.MODULE_NUMBER), setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True")),

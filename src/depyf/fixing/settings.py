@@ -11,11 +11,16 @@ from depyf.fixing.expressions import is_fact
 from depyf.fixing.problems import Problem
 
 
-def setting(statement: str, *, captures: bool = False) -> Callable[[Problem, Project], Edit]:
+def setting(
+    statement: str, *, captures: bool = False, never: str = "", why: str = ""
+) -> Callable[[Problem, Project], Edit]:
     """Return a remedy that sets a setting by an assignment with a dotted name. ``captures``: operations whose result
-    depends on data become a part of graphs, so that no ``try`` or ``assert`` around the operations sees the result."""
+    depends on data become a part of graphs, so that no ``try`` or ``assert`` around the operations sees the result.
+    ``never`` is a text with which no program gets the setting, and ``why`` says why not."""
 
     def make(problem: Problem, project: Project) -> Edit:
+        if never and any(never.encode() in project.source(file) for file in project.imported()):
+            raise NoEdit(why)
         if captures:
             for file, function, _ in reachable(project):
                 _check_captured(file, function)

@@ -28,15 +28,19 @@ def write_files(root: str, before: Mapping[str, bytes], after: Mapping[str, byte
                 f"{file} is not committed in git as it is, so that the edit could not be undone: commit it first, or "
                 "use --force. Nothing was written"
             )
-    for file, source in after.items():
-        path = os.path.realpath(os.path.join(root, file))
-        part = f"{path}.{os.getpid()}.part"
-        try:
+    parts = {}
+    try:
+        for file, source in after.items():
+            path = os.path.realpath(os.path.join(root, file))
+            part = f"{path}.{os.getpid()}.part"
             with open(part, "xb") as opened:
+                parts[part] = path
                 opened.write(source)
             os.chmod(part, os.stat(path).st_mode & 0o7777)
+        for part, path in parts.items():
             os.replace(part, path)
-        finally:
+    finally:
+        for part in parts:
             if os.path.exists(part):
                 os.unlink(part)
 
