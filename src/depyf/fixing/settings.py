@@ -32,7 +32,7 @@ def setting(
 def edit_with_statement(project: Project, name: str, statement: str, *, touches_text: bool = False) -> Edit:
     """Return the edit that runs a statement, written with ``torch``, after the imports of the main file. Raises
     ``NoEdit`` where the program uses the setting ``name`` itself."""
-    for file in {project.main_file, *project.files}:
+    for file in project.imported():
         if name.encode() in project.source(file):
             raise NoEdit(f"the program uses {name} itself, in {file}")
     main = project.main_file
