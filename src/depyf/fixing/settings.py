@@ -46,7 +46,8 @@ def inserted(source: bytes, file: str, statement: str) -> bytes:
     """Return the source with a statement after the imports at its top; ``import torch`` is added if it is missing."""
     import libcst
 
-    _check_name(tree_of(source, file), file)
+    if binds(tree_of(source, file), "torch"):
+        raise NoEdit(f"torch is a variable in {file}")
     module = libcst.parse_module(source)
     at, bound = _end_of_imports(module.body)
     texts = ([] if bound else ["import torch"]) + [statement]
@@ -118,12 +119,6 @@ def _is_of_torch(node: object) -> bool:
     while isinstance(module, libcst.Attribute):
         module = module.value
     return isinstance(module, libcst.Name) and module.value == "torch"
-
-
-def _check_name(tree: ast.Module, file: str) -> None:
-    """Raise ``NoEdit`` where ``torch`` is a variable of the file."""
-    if binds(tree, "torch"):
-        raise NoEdit(f"torch is a variable in {file}")
 
 
 def _check_environment(tree: ast.Module, file: str) -> None:
