@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("libcst", reason="libcst is not installed, which depyf fix edits source with")
 
+from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
 from depyf.fixing.branches import where_for_branch
@@ -201,12 +202,23 @@ def test_a_setting_imports_the_compiler_not_before_its_environment_variables_are
         ("n = x.item()\nassert n >= 0\nreturn n", "the assert at train.py:4"),
         ("y = x[x > 0]\nassert y.shape[0] > 0\nreturn y", "the assert at train.py:4"),
         ("return x.item()\ng = torch.compile(h)\ndef h(x):\n    assert x.item()", "the assert at train.py:6"),
+        ("n = x.item()\nif a:\n    n = x.max().item()\nreturn n", "train.py:5 reads a number"),
+        ("n = x.item()\nreturn max(n, 1.5)", "train.py:4 uses a number"),
+        ("n = x.item()\nm = n + 1\nreturn m or 5", "train.py:5 uses a number"),
+        ("return 2 if x.item() else 3", "train.py:3 uses a number"),
     ],
 )
 def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path: Path, body: str, why: str) -> None:
     (make,) = edits_for(problem_at(3, BreakCause.ITEM), project_of(tmp_path, function(body)))
     with pytest.raises(NoEdit, match=why):
         make()
+
+
+def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_captured(tmp_path: Path) -> None:
+    body = "n = x.item()\nm = x.max().item()\nk = max(1, len(a)) or 3\nreturn x * n + m / 2"
+    project = replace(project_of(tmp_path, function(body)), found=frozenset({("train.py", 3), ("train.py", 4)}))
+    (make,) = edits_for(problem_at(3, BreakCause.ITEM), project)
+    assert make().changes
 
 
 def test_asserts_of_types_and_a_finally_do_not_matter_for_what_is_captured(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ class Project:
     run: Run
     compiled: Mapping[str, Sequence[int]]
     """The first lines of functions that were compiled, by file."""
+    found: FrozenSet[Tuple[str, int]] = frozenset()
+    """The files and lines of what the run has found."""
 
     def source(self, file: str) -> bytes:
         """Return the bytes of a file. Raises ``NoEdit``."""
