@@ -384,6 +384,7 @@ USED_OTHERWISE = {
     "depyf.dynamo.questions.magics:load": "by load_ipython_extension, which imports no PyTorch",
     "depyf.decompiler.bytecode.pyc:read_pyc": "tests of the reader alone",
     "depyf.base.own_bugs:as_for_users": "tests of what users see of a bug",
+    "depyf.running.outer_calls:main": "fixing/trials.py calls it in another process",
     "depyf.running.injected:injected_by_depyf": "dynamo/questions/attached/phase.py finds it in the globals of frames",
     "depyf.torch_trace.log_file:log_lines": "tools/check/compare_with_tlparse.py",
 }
