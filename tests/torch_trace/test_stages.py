@@ -10,7 +10,7 @@ from typing import Set
 
 import pytest
 
-from depyf.dynamo.capture import progress
+from depyf.dynamo.capture import steps
 from depyf.torch_trace import outlines
 from depyf.torch_trace.outlines import Outline, boxed, forwards, with_input_types
 from depyf.torch_trace.stages import (
@@ -252,7 +252,7 @@ def test_a_stage_is_everywhere(stage: Stage) -> None:
     assert facts.phrase
     if facts.records:
         assert facts.records[stage.record]
-        assert progress._NEXT[stage.record] == facts.records[stage.record]
+        assert steps.AFTER[stage.record] == facts.records[stage.record]
     else:
         assert facts.expected is Expected.NEVER
     assert not (facts.lost_when_warm and not facts.records)

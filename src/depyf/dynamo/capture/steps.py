@@ -27,7 +27,7 @@ _STEPS = (
     _Step("kernels are built", (KERNELS,), (private_names.ASYNC_COMPILE.module,)),
     *(_Step(words, (name,)) for stage in Stage for name, words in stage.facts.records.items() if words),
     _Step("Inductor lowers the graph", (), (private_names.INDUCTOR.whole,)),
-    _Step(Stage.AFTER_PRE_GRAD.facts.records["after_pre_grad_graph"], (), (private_names.FUNCTORCH.whole,)),
+    _Step(Stage.AFTER_PRE_GRAD.facts.records[Stage.AFTER_PRE_GRAD.record], (), (private_names.FUNCTORCH.whole,)),
     _Step("graph break, Dynamo traces again", (GRAPH_BREAK,)),
     _Step("Dynamo traces", (START,), (private_names.TRANSLATOR.module,)),
     _Step("Dynamo compiles", (), (private_names.DYNAMO.whole,)),

@@ -325,7 +325,7 @@ BREAK, RECOMPILATION, LIMIT, FALLBACK, ERROR = (
     "error",
 )
 CUDA_GRAPHS, EXPORT, COMPILE_TIME = "CUDA graphs", "export", "compile time"
-STALE, DROPPED_GUARD, WRONG = "stale", "dropped guard", "wrong"
+STALE_ENTRY, DROPPED_GUARD, WRONG_ENTRY = "stale", "dropped guard", "wrong"
 """What ``shadow`` finds, in the words of ``answers/shadowed.py``."""
 
 

@@ -21,14 +21,14 @@ from depyf.report.model.run import (
     FALLBACK,
     LIMIT,
     RECOMPILATION,
-    STALE,
-    WRONG,
+    STALE_ENTRY,
+    WRONG_ENTRY,
     Finding,
     Run,
 )
 
 _LEVELS = {
-    **dict.fromkeys((ERROR, STALE, WRONG, DROPPED_GUARD), "error"),
+    **dict.fromkeys((ERROR, STALE_ENTRY, WRONG_ENTRY, DROPPED_GUARD), "error"),
     **dict.fromkeys((BREAK, RECOMPILATION, FALLBACK, LIMIT), "warning"),
 }
 """By kind of finding; the others are facts to know, not to mend."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.base.plain_data import Answer
+from depyf.base.quick_dataclass import dataclass
 from depyf.report.model.memory import HeldTensor, in_words
 from depyf.report.model.places import innermost_place, place_text
 from depyf.report.model.run import Artifact, Place, Run
