@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
+import warnings
 from collections import Counter
 from typing import Iterator, List
 
@@ -59,3 +61,16 @@ def fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def no_session_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End a session that a test leaves open, and name the test in a warning: the tests after it would be in that
+    session, too."""
+    yield
+    hub = sys.modules.get("depyf.dynamo.capture.hub")
+    left = None if hub is None else hub.capture.current()
+    while hub is not None and left is not None:
+        warnings.warn(f"{request.node.nodeid} has left a session open: {left.directory.path}", stacklevel=1)
+        hub.capture.drop(left)
+        left = hub.capture.current() if hub.capture.current() is not left else None
