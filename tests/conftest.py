@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import warnings
 from collections import Counter
 from typing import Iterator, List
 
@@ -65,12 +64,10 @@ def fresh_dynamo() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_session_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End a session that a test leaves open, and name the test in a warning: the tests after it would be in that
-    session, too."""
+    """Fail a test that leaves a session open, and end the session: the tests after it would be in it, too."""
     yield
     hub = sys.modules.get("depyf.dynamo.capture.hub")
     left = None if hub is None else hub.capture.current()
-    while hub is not None and left is not None:
-        warnings.warn(f"{request.node.nodeid} has left a session open: {left.directory.path}", stacklevel=1)
+    if hub is not None and left is not None:
         hub.capture.drop(left)
-        left = hub.capture.current() if hub.capture.current() is not left else None
+        pytest.fail(f"{request.node.nodeid} has left a session open: {left.directory.path}")

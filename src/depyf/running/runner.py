@@ -68,7 +68,6 @@ def run_dumped(
 
     ``find_nonfinite`` searches for the first NaN or Inf of compiled code, ``follow`` dumps the program and processes
     that it starts into folders of their own, ``trace`` times its runs. ``session`` has options of ``prepare_debug``.
-
     The summary is printed when the process ends: threads of the program that continue, and its exit handlers, are part
     of it. Then the page is opened at ``view``, an address in it. Raises ``CannotRunError`` before anything has run.
     """
@@ -101,6 +100,7 @@ def run_dumped(
     except NoProgramError as error:
         atexit.unregister(at_exit)
         stop_waiting()
+        recording.end()  # begun where the compiler was imported before
         _take_back(made)
         raise CannotRunError(str(error)) from error
 
