@@ -30,7 +30,7 @@ from depyf.answers.nonfinite import NonFinitesFound  # noqa: E402
 from depyf.answers.parted import PairsCompared  # noqa: E402
 from depyf.answers.probed import ProbedValues  # noqa: E402
 from depyf.answers.profiled import Profiled  # noqa: E402
-from depyf.answers.shadowed import Shadowed, ShadowFinding  # noqa: E402
+from depyf.answers.shadowed import Shadowed  # noqa: E402
 from depyf.answers.trace import TraceResult  # noqa: E402
 from depyf.answers.watch import Watched  # noqa: E402
 from depyf.answers.why import Why  # noqa: E402
@@ -137,10 +137,6 @@ def _of_dataclass(kind: type, definitions: Dict[str, Schema]) -> Schema:
 
 def _types(kind: type) -> Dict[str, object]:
     """Return the types of what an object has as data."""
-    if kind is ShadowFinding:  # which has file and line apart
-        words = ("kind", "function", "entry", "cause", "difference", "advice")
-        hints = typing.get_type_hints(kind)
-        return {**{each: hints[each] for each in words}, "filename": Union[str, None], "line": Union[int, None]}
     hints = typing.get_type_hints(kind)
     found: Dict[str, object] = {}
     for name in data_fields(kind):

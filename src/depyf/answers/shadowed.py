@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Dict, Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, get_args
+from dataclasses import dataclass, field
+from typing import Final, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, get_args
 
 from depyf.answers.consoles import in_console
 from depyf.answers.watch import counted, shortened
-from depyf.base.plain_data import Answer
+from depyf.base.plain_data import NOT_DATA, Answer
 
 ShadowKind = Literal["stale", "dropped guard", "wrong"]
 STALE: Final = "stale"
@@ -29,12 +29,19 @@ class ShadowFinding(Answer):
     kind: ShadowKind
     function: str
     entry: str
-    place: Optional[Tuple[str, int]]
+    place: Optional[Tuple[str, int]] = field(metadata=NOT_DATA)
     cause: str
     difference: str = ""
     advice: str = ""
-    values: Tuple[str, ...] = ()
+    values: Tuple[str, ...] = field(default=(), metadata=NOT_DATA)
     """What ``cause`` quotes of the program's values."""
+
+    _properties = ("filename", "line")
+
+    @property
+    def filename(self) -> Optional[str]:
+        """The path of the file, None if it is not known."""
+        return None if self.place is None else self.place[0]
 
     @property
     def line(self) -> Optional[int]:
@@ -49,20 +56,6 @@ class ShadowFinding(Answer):
         return f"{first}\n  {' '.join(second.split())}"
 
     _repr_pretty_ = in_console
-
-    def to_dict(self) -> Dict[str, object]:
-        """Return it as plain data, for JSON."""
-        filename, line = self.place or (None, None)
-        return {
-            "kind": self.kind,
-            "function": self.function,
-            "entry": self.entry,
-            "filename": filename,
-            "line": line,
-            "cause": self.cause,
-            "difference": self.difference,
-            "advice": self.advice,
-        }
 
 
 @dataclass(frozen=True)

@@ -73,5 +73,5 @@ def as_data(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(name): as_data(each) for name, each in value.items()}
     if isinstance(value, range):
-        return {"from": value.start, "to": value.stop - 1}
+        return {"from": value.start, "to": value.stop - 1, **({} if value.step == 1 else {"step": value.step})}
     return f"<{type(value).__name__}>"

@@ -14,7 +14,7 @@ from typing import Sequence
 
 from depyf.base.messages import error_line
 from depyf.base.visible import visible
-from depyf.running.documents import as_json
+from depyf.running.documents import write_answer
 from depyf.running.program import UserProgram
 
 USAGE = (
@@ -70,8 +70,7 @@ def _run(options: argparse.Namespace, words: Sequence[str]) -> int:
     try:
         found = fix(program, root, str if options.quiet else lambda text: error_line(visible(f"depyf fix: {text}")))
         if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                file.write(as_json(found))
+            write_answer(options.json, found)
         sys.stdout.write(found.diff)
         sys.stdout.flush()
         if not options.quiet or found.refused:

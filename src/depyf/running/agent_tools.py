@@ -20,7 +20,7 @@ from depyf.report.diff.comparison import compare
 from depyf.report.diff.comparison_output import comparison_lines
 from depyf.report.model.counts import status_in_words
 from depyf.report.model.places import innermost_place
-from depyf.report.model.run import Artifact, Place, Run
+from depyf.report.model.run import Artifact, Compilation, Place, Run
 from depyf.report.read.ranks import load_ranks
 from depyf.report.read.reading import Loaded, NothingToRead
 from depyf.report.render.memory_words import memory_of, with_memory
@@ -69,13 +69,9 @@ class DumpTools:
         value then and now, the graph breaks in it, and what avoids them. compile_id: such as 0/1, from `overview`.
         """
         run = self._loaded(dump, rank)[0].run
-        ours = [each for each in run.compilations if each.compile_id == compile_id]
-        if not ours:
-            known = ", ".join(each.compile_id for each in run.compilations[:_MOST]) or "none"
-            raise ToolError(f"there is no compilation {compile_id}; there are: {known}")
+        one = _find_compilation(run, compile_id)
         failed = [_with_line(run, each) for each in run.recompiles if each.compile_id == compile_id]
         breaks = [_with_line(run, each) for each in run.breaks if each.compile_id == compile_id]
-        one = ours[0]
         name = "" if one.function is None else run.functions[one.function].qualified_name
         return {
             "function": name,
@@ -164,10 +160,7 @@ class DumpTools:
     def guards(self, dump: str, compile_id: str, rank: str = "") -> Data:
         """List the guards of a compilation: what must hold for its code to be used, and the line that made each."""
         run = self._loaded(dump, rank)[0].run
-        ours = next((each for each in run.compilations if each.compile_id == compile_id), None)
-        if ours is None:
-            raise ToolError(f"there is no compilation {compile_id}")
-        return {"guards": [_with_line(run, each) for each in ours.guards]}
+        return {"guards": [_with_line(run, each) for each in _find_compilation(run, compile_id).guards]}
 
     def memory(self, dump: str, rank: str = "") -> Data:
         """Say how much memory each graph needs at most, at which line, and what it keeps for the backward."""
@@ -277,8 +270,8 @@ class ProgramTools:
             raise ToolError(f"{path} is a link: nothing is written through it")
         done = self._done(["extract", "-o", path, "--json", "--", folder, graph], timeout)
         try:
-            done["answer"] = json.loads(str(done.pop("printed")))
-        except synchronous(ValueError):
+            done["answer"] = json.loads(str(done["printed"]))["answer"]
+        except synchronous(ValueError, KeyError):  # it has printed something else, which is under ``printed``
             done["answer"] = None
         return done
 
@@ -398,6 +391,15 @@ def _source(run: Run, file: str) -> int:
         return found[0]
     what = f"{counted(len(found), 'file')} of this run" if found else "no file of this run"
     raise ToolError(f"{what} ends with {file}; there are: {', '.join(paths[at] for at in found) or ', '.join(paths)}")
+
+
+def _find_compilation(run: Run, compile_id: str) -> Compilation:
+    """Return a compilation by its id. Raises ``ToolError``."""
+    found = next((each for each in run.compilations if each.compile_id == compile_id), None)
+    if found is None:
+        known = ", ".join(each.compile_id for each in run.compilations[:_MOST]) or "none"
+        raise ToolError(f"there is no compilation {compile_id}; there are: {known}")
+    return found
 
 
 def _find_artifact(run: Run, name: str) -> Artifact:

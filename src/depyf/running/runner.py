@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ContextManager, Iterator, List, NoReturn,
 from depyf.base.asynchronous import is_of_called, suppressed, suppressed_all, synchronous
 from depyf.base.messages import describe, takes_escapes, write
 from depyf.base.quick_dataclass import dataclass
-from depyf.base.regular_files import write_whole
 from depyf.base.visible import visible
 from depyf.dynamo.capture.progress import CompilationProgress
 from depyf.running.following import is_one_of_many, let_children_follow, page_later, page_of_all, report_lines
@@ -313,7 +312,7 @@ class _Recording:
         from depyf.report.render.reported import RanProgram, reported
         from depyf.report.render.run_without_values import Hiding, shadowed_without_values
         from depyf.report.render.terminal_links import without_links
-        from depyf.running.documents import as_json
+        from depyf.running.documents import write_answer
 
         run = self._run
         text, ended_with = without_links("\n".join(lines)), self.ended_with
@@ -338,11 +337,7 @@ class _Recording:
             nonfinite=None if self._finding is None else self._finding.answer,
             shadow=shadowed,
         )
-        if os.path.islink(path):  # /dev/stdout: the link is not replaced
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(as_json(answer, text))
-        else:
-            write_whole(path, [as_json(answer, text)])
+        write_answer(path, answer, text)
 
     def summary(self) -> List[str]:
         """Return the lines of the summary. The program has ended, so a failure here must not change its exit status."""

@@ -79,3 +79,4 @@ def test_what_json_lacks() -> None:
 
     values = (math.nan, -math.inf, 1.5, Hostile(), range(1, 3))
     assert as_data(values) == [None, None, 1.5, "<Hostile>", {"from": 1, "to": 2}]
+    assert as_data(range(0, 5, 2)) == {"from": 0, "to": 4, "step": 2}

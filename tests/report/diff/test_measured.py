@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict
 
 from depyf.report.diff.comparison import compare
@@ -48,6 +49,12 @@ def test_several_runs_say_whether_it_is_beyond_the_noise() -> None:
         ("prog.py:2 y = x.sin()", "faster"),
         ("prog.py:4 return y + 1", "within the noise"),
     ]
+
+
+def test_several_blocks_of_one_run_are_no_several_runs() -> None:
+    one = side(BEFORE, {2: 0.010})
+    several = ComparedRun("run", replace(one.run, timings=one.run.timings * 4), one.text_of)
+    assert [each.verdict() for each in measured_times([several], [several]).values()] == ["", ""]
 
 
 def test_runs_that_measured_something_else_are_not_compared() -> None:

@@ -40,8 +40,8 @@ def region_now() -> int:
 
 
 def standings(code: CodeType, of_regions: Mapping[int, Limits]) -> Tuple[LimitStanding, ...]:
-    """Return where ``code`` stands now with each limit; nothing where it has no entries: before PyTorch 2.6 Dynamo
-    drops them when a limit is reached. Of several sets of modules, and of several regions, the one counts with the
+    """Return where ``code`` stands now with each limit; nothing where it has no entries: Dynamo of PyTorch
+    2.2 drops them when a limit is reached. Of several sets of modules, and of several regions, the one counts with the
     fewest compilations left. ``of_regions`` are the limits of regions that are known; for others, the limits
     of this thread are assumed."""
     regions: Dict[int, List[cache_entries.CacheEntry]] = {}

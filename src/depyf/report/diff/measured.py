@@ -31,7 +31,12 @@ def measured_times(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) 
     there = [each.function for each in after[0].run.timings]
     function = next((each.function for each in before[0].run.timings if each.function in there), None)
     known = [
-        [(side, timing) for side in sides for timing in side.run.timings if timing.function == function]
+        # A run may have measured several blocks: only the first counts, as another block is no other run.
+        [
+            (side, timing)
+            for side in sides
+            for timing in [each for each in side.run.timings if each.function == function][:1]
+        ]
         for sides in (before, after)
     ]
     if not all(known):

@@ -325,15 +325,13 @@ BREAK, RECOMPILATION, LIMIT, FALLBACK, ERROR = (
     "error",
 )
 CUDA_GRAPHS, EXPORT, COMPILE_TIME = "CUDA graphs", "export", "compile time"
-STALE_ENTRY, DROPPED_GUARD, WRONG_ENTRY = "stale", "dropped guard", "wrong"
-"""What ``shadow`` finds, in the words of ``answers/shadowed.py``."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """Something worth acting on. ``seconds`` is the compile time that it cost, as far as known: of a graph break what
     was compiled after it, of a recompilation the extra entries, of what runs uncompiled all of its function. ``kind``
-    is one of the names above; empty in a manifest of an earlier depyf."""
+    is one of the names above, or a kind of ``answers/shadowed.py``; empty in a manifest of an earlier depyf."""
 
     title: str
     text: str

@@ -11,24 +11,14 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 from urllib.parse import quote
 
+from depyf.answers.shadowed import DROPPED, STALE, WRONG
 from depyf.base.visible import visible
 from depyf.report.model.headline import cost_of
 from depyf.report.model.places import place_text
-from depyf.report.model.run import (
-    BREAK,
-    DROPPED_GUARD,
-    ERROR,
-    FALLBACK,
-    LIMIT,
-    RECOMPILATION,
-    STALE_ENTRY,
-    WRONG_ENTRY,
-    Finding,
-    Run,
-)
+from depyf.report.model.run import BREAK, ERROR, FALLBACK, LIMIT, RECOMPILATION, Finding, Run
 
 _LEVELS = {
-    **dict.fromkeys((ERROR, STALE_ENTRY, WRONG_ENTRY, DROPPED_GUARD), "error"),
+    **dict.fromkeys((ERROR, STALE, DROPPED, WRONG), "error"),
     **dict.fromkeys((BREAK, RECOMPILATION, FALLBACK, LIMIT), "warning"),
 }
 """By kind of finding; the others are facts to know, not to mend."""

@@ -18,7 +18,7 @@ _SHORT = 0.005
 
 _FIRST_RUN = f"{'the first run':<33}  not measured by PyTorch (depyf trace counts runs and their time)"
 _UNKNOWN = "no earlier run is on record to compare the key with (depyf diff BEFORE AFTER compares two dumps)"
-_NO_PARTS = "PyTorch does not report the parts of this cache's key (those of fx_graph show what is new)"
+_NO_PARTS = "PyTorch does not report the parts of this cache's key (the parts of fx_graph's key show what is new)"
 _GRAPH = "gm", "! gm is the graph itself: depyf diff BEFORE AFTER shows which operations are new"
 """A part of the key that says little by its name, and what it is."""
 
