@@ -416,10 +416,12 @@ def unused_names(trees: Dict[str, ast.Module]) -> List[str]:
                 used.add((f"{modules.get(first, first)}.{rest}".rstrip("."), node.attr))
     unused = []
     for module, tree in trees.items():
-        reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        reads: Dict[str, Set[int]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                reads.setdefault(node.id, set()).add(id(node))
         for name, own in defined_in(tree):
-            is_read = any(node.id == name and id(node) not in own for node in reads)
-            if not (is_read or (module, name) in used or name.startswith("__")):
+            if not (reads.get(name, set()) - own or (module, name) in used or name.startswith("__")):
                 unused.append(f"{module}:{name}")
     return unused
 

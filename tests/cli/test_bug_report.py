@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Dict, Tuple
 
 import pytest
+import warm_python
 
 from depyf.cli import bug_reporting, main
 from depyf.report.model.manifest import from_json, to_json
@@ -296,7 +296,7 @@ def test_of_a_real_dump_the_report_can_be_opened_again(tmp_path: Path) -> None:
     source = str(Path(bug_reporting.__file__).parents[2])
     environment = {**os.environ, "HOME": str(home), "LOGNAME": "alicia", "API_KEY": "k3y-in-here", "PYTHONPATH": source}
     for arguments in (["program.py"], ["-m", "depyf", "bug-report", "dump", "-o", "report.zip"]):
-        done = subprocess.run([sys.executable, *arguments], cwd=home, env=environment, capture_output=True, text=True)
+        done = warm_python.run([sys.executable, *arguments], cwd=home, env=environment)
         assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(home / "report.zip") as archive:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -304,7 +304,7 @@ def test_of_a_real_dump_the_report_can_be_opened_again(tmp_path: Path) -> None:
     for secret in ("alicia", "passphrase", str(home), "k3y-in-here"):
         assert [name for name, text in texts.items() if secret in text] == [], secret
     script = [sys.executable, str(tmp_path / "opened" / "depyf_bug_report" / "script.py"), "--backend", "eager"]
-    ran = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True)
+    ran = warm_python.run(script, cwd=tmp_path)
     assert (ran.returncode, "same" in ran.stdout) == (0, True), ran.stdout + ran.stderr
     assert json.loads(texts["depyf_bug_report/manifest.json"])["compilations"]
     assert main(["report", str(tmp_path / "opened" / "depyf_bug_report"), "-o", str(tmp_path / "page")]) == 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Dict, List, Set
 
 import pytest
+import warm_python
 
 from depyf.dynamo.hooks import torch_names
 from depyf.report.diff.rank_summary import summary_from_json, summary_of
@@ -62,6 +63,11 @@ def environment(**more: str) -> Dict[str, str]:
 def python(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=cwd, env=environment(**more), capture_output=True, text=True, timeout=300)
+
+
+def warm(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Where it does not matter when PyTorch is imported."""
+    return warm_python.run([sys.executable, *arguments], cwd=cwd, env=environment(**more))
 
 
 def functions_in(folder: Path) -> Set[str]:
@@ -156,8 +162,8 @@ def test_what_never_ends_is_reported_while_it_runs_and_when_it_was_killed(tmp_pa
 
 def test_a_process_that_is_killed_at_once_leaves_what_was_written(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(SERVER.replace("time.sleep(300)", "import os; os.kill(os.getpid(), 9)"))
-    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
-    done = python("-m", "depyf", "report", "dump", cwd=tmp_path)
+    assert warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
+    done = warm("-m", "depyf", "report", "dump", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "graphs                  2" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("dump/index.html")
@@ -176,8 +182,8 @@ def test_what_a_killed_process_wrote_after_its_manifest_is_shown(tmp_path: Path)
         "os.kill(os.getpid(), 9)",
     )
     (tmp_path / "program.py").write_text("\n".join(lines))
-    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
-    done = python("-m", "depyf", "report", "dump", cwd=tmp_path)
+    assert warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump").returncode == -signal.SIGKILL
+    done = warm("-m", "depyf", "report", "dump", cwd=tmp_path)
     assert "graphs                  2" in done.stdout
     assert re.search(r"note: \d files are not in the manifest: .*__transformed_code_0_for_second.py", done.stdout)
 
@@ -186,7 +192,7 @@ def test_what_a_killed_process_wrote_after_its_manifest_is_shown(tmp_path: Path)
 def test_ranks_are_named_and_so_are_the_processes_that_they_start(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     for rank in ("0", "1"):
-        done = python("program.py", "spawn", cwd=tmp_path, DEPYF_DUMP="dump", RANK=rank, WORLD_SIZE="2")
+        done = warm("program.py", "spawn", cwd=tmp_path, DEPYF_DUMP="dump", RANK=rank, WORLD_SIZE="2")
         assert done.returncode == 0, done.stderr
     names = folders_in(tmp_path / "dump")
     assert [re.sub(r"\d+$", "N", name) if "pid" in name else name for name in names] == [
@@ -224,9 +230,9 @@ def test_a_directory_that_can_not_be_made_costs_one_message(flags: List[str], tm
 
 def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    first = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    first = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
     assert "1 process dumped" in first.stderr
-    second = python("-c", "print('here')", cwd=tmp_path, DEPYF_DUMP="dump")
+    second = warm("-c", "print('here')", cwd=tmp_path, DEPYF_DUMP="dump")
     assert (second.stdout, second.stderr) == ("here\n", "")
 
 
@@ -234,7 +240,7 @@ def test_what_compiles_nothing_says_nothing_of_the_dump_of_another_program(tmp_p
 def test_no_rank_of_many_reads_the_dumps_of_all(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     for rank in ("0", "11"):
-        done = python(
+        done = warm(
             "-m",
             "depyf",
             "run",
@@ -371,7 +377,7 @@ for function in (other, wanted):  # their compile ids are those of the others be
 @pytest.mark.parametrize("pattern", ["wanted", "nothing,program.py:want*"])
 def test_only_what_matches_is_dumped(pattern: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(TWO)
-    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY=pattern)
+    done = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY=pattern)
     assert done.returncode == 0, done.stderr
     (folder,) = folders_in(tmp_path / "dump")
     names = os.listdir(tmp_path / "dump" / folder)
@@ -383,7 +389,7 @@ def test_only_what_matches_is_dumped(pattern: str, tmp_path: Path) -> None:
 
 def test_what_matches_nothing_leaves_nothing_but_a_message(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(TWO)
-    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY="no_such")
+    done = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_ONLY="no_such")
     assert done.returncode == 0
     assert [line for line in done.stderr.splitlines() if "DEPYF" in line or "depyf" in line] == [
         "DEPYF_ONLY=no_such matches none of the functions that this process compiled: program.py:wanted, "
@@ -401,7 +407,7 @@ def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
         "torch.compile(lambda x: x + 7, backend='eager')(torch.ones(2))\nprint('end')\n"
     )
     (tmp_path / "program.py").write_text(TWO + more)
-    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="0.001")
+    done = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="0.001")
     assert (done.returncode, done.stdout) == (0, "end\n")
     assert done.stderr.count("have reached 0.001 MB (DEPYF_DUMP_LIMIT)") == 1
     (folder,) = folders_in(tmp_path / "dump")
@@ -411,7 +417,7 @@ def test_a_limit_of_size_ends_the_dump_with_a_message(tmp_path: Path) -> None:
 
 def test_a_damaged_manifest_of_one_process_is_named_and_costs_the_others_nothing(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    assert python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", RANK="0", WORLD_SIZE="2").returncode == 0
+    assert warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump", RANK="0", WORLD_SIZE="2").returncode == 0
     shutil.copytree(tmp_path / "dump" / "rank0", tmp_path / "dump" / "rank1")
     manifest = next((tmp_path / "dump" / "rank1").glob("manifest*.json"))
     for path in (tmp_path / "dump" / "rank1").iterdir():
@@ -425,7 +431,7 @@ def test_a_damaged_manifest_of_one_process_is_named_and_costs_the_others_nothing
 
 def test_a_limit_that_is_no_number_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    ran = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="500MB")
+    ran = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump", DEPYF_DUMP_LIMIT="500MB")
     assert ran.returncode == 0
     assert ran.stderr.count("DEPYF_DUMP_LIMIT=500MB is not a number of megabytes") == 1
 
@@ -447,7 +453,7 @@ if len(sys.argv) < 2:
 def test_a_second_run_into_the_directory_shows_its_own_processes(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(AGAIN)
     (tmp_path / "other.py").write_text("import runpy, sys; sys.argv.append('other'); runpy.run_path('program.py')")
-    first, second = (python("program.py", cwd=tmp_path, DEPYF_DUMP="dump") for _ in range(2))
+    first, second = (warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump") for _ in range(2))
     assert "earlier launch" not in first.stderr
     assert "depyf: 2 processes dumped into" in second.stderr
     left = re.search(r"depyf: folders of an earlier launch are not shown: (pid\d+, pid\d+)\n", second.stderr)
@@ -455,7 +461,7 @@ def test_a_second_run_into_the_directory_shows_its_own_processes(tmp_path: Path)
     assert len(folders_in(tmp_path / "dump")) == 4, "nothing is removed"
     shown = {each.name.replace("process ", "pid") for each in load([str(tmp_path / "dump")])}
     assert shown == set(folders_in(tmp_path / "dump")) - set(left.group(1).split(", "))
-    python("other.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    warm("other.py", cwd=tmp_path, DEPYF_DUMP="dump")
     assert len(load([str(tmp_path / "dump")])) == 3, "another program is no repetition"
 
 
@@ -466,10 +472,10 @@ def test_a_rank_that_is_killed_does_not_show_what_it_compiled_before(tmp_path: P
         "import os, torch\ntorch.compile(lambda x: x - 1, backend='eager')(torch.ones(2))\nos.kill(os.getpid(), 9)\n"
     )
     variables = {"DEPYF_DUMP": "dump", "RANK": "0", "WORLD_SIZE": "1"}
-    python("program.py", cwd=tmp_path, **variables)
+    warm("program.py", cwd=tmp_path, **variables)
     names = [each.name.split(" process")[0] for each in load([str(tmp_path / "dump")])]
     assert names == ["rank 0", "rank 0"]
-    python("killed.py", cwd=tmp_path, **variables)
+    warm("killed.py", cwd=tmp_path, **variables)
     (loaded,) = load([str(tmp_path / "dump" / "rank0")])
     assert loaded.run.origin == "files"
 
@@ -478,7 +484,7 @@ def test_what_ends_by_os_exit_has_written_its_manifest(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         SERVER.replace('print("ready", flush=True)\ntime.sleep(300)', "import os\nos._exit(7)")
     )
-    done = python("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
+    done = warm("program.py", cwd=tmp_path, DEPYF_DUMP="dump")
     assert (done.returncode, done.stderr.count("depyf")) == (7, 0)
     (loaded,) = load([str(tmp_path / "dump")])
     assert (loaded.run.origin, len(loaded.run.breaks)) == ("prepare_debug", 1)
@@ -508,7 +514,7 @@ for now in (a, object()):
     print(compiled(torch.ones(2)).tolist())
 """
     (tmp_path / "program.py").write_text(code)
-    done = python("program.py", cwd=tmp_path, DEPYF_SHADOW="1")
+    done = warm("program.py", cwd=tmp_path, DEPYF_SHADOW="1")
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n[2.0, 2.0]\n"), done.stderr
     assert "depyf shadow: stale <lambda> [0/0] program.py:5: now was a, is <object at 0x" in done.stderr
     assert "depyf shadow: 1 of 2 calls of compiled functions checked: 1 stale finding" in done.stderr

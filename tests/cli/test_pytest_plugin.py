@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 import pytest
+import warm_python
 
 from depyf.running.baseline import (
     BaselineError,
@@ -33,12 +34,15 @@ def is_installed() -> bool:
     return any(each.value == PLUGIN for each in plugins)
 
 
-def run(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *options: str, fresh: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest on the tests in a folder, in a process without PyTorch if it has to be ``fresh``."""
     plugin = [] if is_installed() else ["-p", PLUGIN]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *plugin, *options]
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "GITHUB_"))}
     variables = {**variables, "PYTHONPATH": SOURCE, **environment}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=variables)
+    if fresh:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=variables)
+    return warm_python.run(command, cwd=folder, env=variables)
 
 
 PLAIN = "def test_nothing():\n    pass\n"
@@ -74,7 +78,7 @@ def test_nothing_but_the_options_is_loaded_without_them(tmp_path: Path) -> None:
         "    print(sorted(name for name in sys.modules if name.partition('.')[0] in ('depyf', 'torch')))\n"
     )
     (tmp_path / "test_it.py").write_text(PLAIN)
-    done = run(tmp_path)
+    done = run(tmp_path, fresh=True)
     assert done.returncode == 0, done.stdout + done.stderr
     loaded = ["depyf", "depyf.base", "depyf.base.lazy_names", "depyf.running", "depyf.running.pytest_plugin"]
     assert str(loaded) in done.stdout
@@ -83,7 +87,7 @@ def test_nothing_but_the_options_is_loaded_without_them(tmp_path: Path) -> None:
 
 def test_without_pytorch_it_says_that_nothing_was_compiled(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(PLAIN)
-    done = run(tmp_path, "--depyf")
+    done = run(tmp_path, "--depyf", fresh=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no test has compiled anything" in done.stdout
 

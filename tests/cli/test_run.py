@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import List, Sequence
 
 import pytest
+import warm_python
 from answer_schema import answer_of
 
 from depyf.cli import main, running
@@ -86,6 +87,11 @@ def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=300, check=False, cwd=str(cwd)
     )
+
+
+def warm(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """For programs that compile, where it does not matter when PyTorch is imported."""
+    return warm_python.run([sys.executable, *arguments], cwd=cwd)
 
 
 def depyf(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -288,7 +294,7 @@ def test_the_page_is_opened_at_its_story(folder: Path, monkeypatch: pytest.Monke
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", f"{browser} %s")
     (folder / "compiles.py").write_text(COMPILES)
-    done = python("-m", "depyf", "run", "--story", "-o", "dump", "compiles.py", cwd=folder)
+    done = warm("-m", "depyf", "run", "--story", "-o", "dump", "compiles.py", cwd=folder)
     address = f"{(folder / 'dump' / 'index.html').as_uri()}#story"
     assert done.stderr.splitlines()[-1] == f"depyf: the page at story: {address}"
     assert (folder / "address").read_text().strip() == address
@@ -379,7 +385,7 @@ def test_what_lies_in_the_directory_is_neither_taken_for_this_run_nor_lost(folde
     for name, text in own.items():
         (dump / name).write_text(text)
     for _ in range(2):
-        done = python("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
+        done = warm("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
         assert f"depyf: the page                {dump / 'depyf_index.html'}" in done.stderr.splitlines()
     assert {name: (dump / name).read_text() for name in own} == own
     page = (dump / "depyf_index.html").read_text()
@@ -395,7 +401,7 @@ def test_a_damaged_manifest_of_an_earlier_run_does_not_hide_the_summary(folder: 
     damaged = folder / "dump" / "manifest.rank_3.json"
     damaged.parent.mkdir()
     damaged.write_text('{"schema":1,"compilations":[{"compile_id":"0/0","function":9}]}')
-    done = python("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
+    done = warm("-m", "depyf", "run", "-o", "dump", "compiles.py", cwd=folder)
     said = done.stderr.splitlines()
     assert "depyf: graphs                  3" in said
     assert f"depyf: the page                {folder / 'dump' / 'index.html'}" in said
@@ -501,16 +507,16 @@ def test_the_first_value_that_is_not_finite_is_found(tmp_path: Path) -> None:
     print(loss(torch.tensor([-1.0, 1.0])).item())
     """
     (tmp_path / "program.py").write_text(textwrap.dedent(program))
-    done = python("-m", "depyf", "run", "-o", "dump", "--find-nonfinite", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "run", "-o", "dump", "--find-nonfinite", "program.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "nan\n"), done.stderr
     assert done.stderr.count("NaN first made by aten.log.default in the forward") == 2  # then, and in the summary
     assert "program.py:6: return torch.log(x).sum()" in done.stderr
     assert "aten.log.default" in (tmp_path / "dump" / "nonfinite_0" / "finding.txt").read_text()
     assert list((tmp_path / "dump").glob("full_code_for_loss_*.py"))
-    again = python(str(tmp_path / "dump" / "nonfinite_0" / "replay.py"), cwd=tmp_path)
+    again = warm(str(tmp_path / "dump" / "nonfinite_0" / "replay.py"), cwd=tmp_path)
     assert (again.returncode, "1 values are not finite" in again.stdout) == (0, True)
     (tmp_path / "program.py").write_text(textwrap.dedent(program).replace("-1.0", "1.0"))
-    done = python("-m", "depyf", "run", "-o", "other", "--find-nonfinite", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "run", "-o", "other", "--find-nonfinite", "program.py", cwd=tmp_path)
     assert "no value that is not finite was made" in done.stderr
 
 
@@ -536,7 +542,7 @@ FOUND = "stale function [0/0] program.py:12: box.now was box.a, is <object at 0x
 
 def test_compiled_code_is_checked_while_a_program_runs(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(STALE)
-    done = python("-m", "depyf", "run", "-q", "-o", "dump", "--shadow=1", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "run", "-q", "-o", "dump", "--shadow=1", "program.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n"), done.stderr
     assert done.stderr.startswith(f"depyf: shadow: {FOUND}")
     assert "calls of compiled functions checked" not in done.stderr
@@ -566,9 +572,9 @@ def test_without_stepping_a_traceback_has_the_lines_of_the_program(tmp_path: Pat
     step(torch.ones(3))
     """
     (tmp_path / "program.py").write_text(textwrap.dedent(program))
-    without = python("program.py", cwd=tmp_path)
-    assert "__transformed_code_" in python("-m", "depyf", "run", "-q", "program.py", cwd=tmp_path).stderr
-    done = python("-m", "depyf", "run", "-q", "--no-stepping", "-o", "dump", "program.py", cwd=tmp_path)
+    without = warm("program.py", cwd=tmp_path)
+    assert "__transformed_code_" in warm("-m", "depyf", "run", "-q", "program.py", cwd=tmp_path).stderr
+    done = warm("-m", "depyf", "run", "-q", "--no-stepping", "-o", "dump", "program.py", cwd=tmp_path)
     assert 'program.py", line 10, in step' in without.stderr
     assert (done.returncode, done.stderr) == (1, without.stderr)
     assert (tmp_path / "dump" / "__transformed_code_0_for_step.py").exists()
@@ -606,7 +612,7 @@ print("done")
 def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text(TRAINING)
-    done = python("-m", "depyf", "run", "-o", "dump", "--profile", "--json", "p.json", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "run", "-o", "dump", "--profile", "--json", "p.json", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "done\n"
     assert "depyf profiled the block: 5 calls" in done.stderr
@@ -627,7 +633,7 @@ def test_steps_of_a_program_are_profiled(tmp_path: Path) -> None:
 def test_a_program_without_steps_says_so(tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text("import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(2))\n")
-    done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "worth", "program.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "the program has too few steps: 0 were timed" in done.stderr
 
@@ -637,7 +643,7 @@ def test_a_program_without_steps_says_so(tmp_path: Path) -> None:
 def test_worth_says_three_sentences(tmp_path: Path) -> None:
     pytest.importorskip("torch", minversion="2.13")
     (tmp_path / "program.py").write_text(TRAINING)
-    done = python("-m", "depyf", "worth", "program.py", cwd=tmp_path)
+    done = warm("-m", "depyf", "worth", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     first, second, third = done.stdout.replace("done\n", "").splitlines()
     assert "a compiled call takes" in first

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
 import pytest
+import warm_python
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"
@@ -39,14 +40,11 @@ def run_program(program_environment: Dict[str, str]) -> RunProgram:
         script: str, *arguments: Any, stdin: str = "", environment: Optional[Dict[str, str]] = None, flags: str = ""
     ) -> str:
         command = [sys.executable, *flags.split(), str(PROGRAMS / script), *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            env={**program_environment, **(environment or {})},
-        )
+        variables = {**program_environment, **(environment or {})}
+        if warm_python.needs_a_fresh_process(command, variables) is None:
+            done = warm_python.run(command, input=stdin, env=variables, timeout=600)
+        else:
+            done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=600, env=variables)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-6000:]
         return done.stdout
 

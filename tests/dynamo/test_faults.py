@@ -7,13 +7,13 @@ import importlib
 import linecache
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Dict, Optional
 
 import pytest
+import warm_python
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -54,7 +54,7 @@ def seen(program: str, folder: Path, environment: Dict[str, str], dump: Optional
     (folder / "program.py").write_text(HEAD + program)
     environment = {**environment, **({} if dump is None else {"DUMP": str(dump)})}
     command = [sys.executable, str(folder / "program.py")]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = warm_python.run(command, cwd=folder, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 

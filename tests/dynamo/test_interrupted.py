@@ -9,13 +9,13 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterator, List, Type
 
 import pytest
+import warm_python
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
@@ -303,7 +303,7 @@ print(interrupted, ran)
 @pytest.mark.parametrize("kind", ["Limit", "KeyboardInterrupt"])
 def test_500_signals_while_trace_records_do_not_end_the_process(tmp_path: Path, contexts: str, kind: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED, kind, contexts, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = warm_python.run(command)
     assert done.returncode == 0, done.stderr[-2000:]
     interrupted, ran = map(int, done.stdout.splitlines()[-1].split())  # PyTorch may print guards that were interrupted
     assert interrupted > 100

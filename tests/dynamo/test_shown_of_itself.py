@@ -10,7 +10,6 @@ import inspect
 import logging
 import os
 import re
-import subprocess
 import sys
 import traceback
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Callable, ContextManager, Dict, List, Tuple
 
 import pytest
+import warm_python
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
@@ -307,7 +307,7 @@ def test_warnings_as_errors_leave_the_dump_whole(program_environment: Any, tmp_p
         "    print(compiled(torch.zeros(3), 6))\n"
     )
     command = [sys.executable, str(script), str(tmp_path / "dump")]
-    done = subprocess.run(command, capture_output=True, text=True, env=program_environment, timeout=300)
+    done = warm_python.run(command, env=program_environment)
     assert done.returncode == 0, done.stderr
     assert "depyf" not in done.stderr
     assert "failed" not in done.stderr

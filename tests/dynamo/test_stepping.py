@@ -7,12 +7,12 @@ import itertools
 import linecache
 import pdb
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, List, Tuple
 
 import pytest
+import warm_python
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -130,9 +130,7 @@ def test_pdb_does_not_outlive_the_program(program_environment: Any, tmp_path: Pa
     """Python's own pdb traces while the interpreter is shut down, and fails there for want of its modules."""
     commands = [f"b {tmp_path}/__transformed_code_0_for_twice.py:2", "c", "c", "c", ""]
     command = [sys.executable, str(PROGRAMS / "pdb_to_the_end.py"), str(tmp_path)]
-    done = subprocess.run(
-        command, input="\n".join(commands), capture_output=True, text=True, env=program_environment, timeout=300
-    )
+    done = warm_python.run(command, input="\n".join(commands), env=program_environment)
     assert done.returncode == 0, done.stderr
     assert f"traced to the end: {sys.version_info < (3, 14)}" in done.stdout  # then pdb uses sys.monitoring
     assert "Exception ignored" not in done.stderr

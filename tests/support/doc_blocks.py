@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
+import warm_python
+
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "/home/me/project"
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -116,14 +118,11 @@ def outputs_of_python(blocks: List[Block], folder: Path) -> Dict[int, Optional[s
     program = folder / "blocks_of_this_page.py"
     end = f"\nprint({NEXT!r}, flush=True)\n"
     program.write_text("".join(block.text + end for block in blocks), encoding="utf-8")
-    done = subprocess.run(
+    done = warm_python.run(
         [sys.executable, program.name],
         cwd=folder,
         env=_environment(folder),
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT,
-        stdin=subprocess.DEVNULL,
     )
     parts = done.stdout.split(NEXT + "\n")
     found: Dict[int, Optional[str]] = {}

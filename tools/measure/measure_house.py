@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
@@ -53,14 +54,20 @@ KINDS: Dict[str, str] = {
 }
 
 
+@lru_cache(maxsize=1)
+def nodes_of(tree: ast.Module) -> List[ast.AST]:
+    """All nodes of a tree. It is walked for each kind that is counted, which takes longer than to parse it."""
+    return [*ast.walk(tree)]
+
+
 def functions_of(tree: ast.Module) -> Iterator[Function]:
     """Yield every function and method, nested ones too."""
-    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return (node for node in nodes_of(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
 def annotations_of(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield every annotation, and the values of type aliases at the top level of the module."""
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if isinstance(node, ast.arg) and node.annotation is not None:
             yield node.annotation
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.returns is not None:
@@ -99,14 +106,14 @@ def long_functions(tree: ast.Module) -> Iterator[Tuple[int, str]]:
 
 def private_torch_names(tree: ast.Module) -> Iterator[Tuple[int, str]]:
     """Yield imports of, attributes of and texts with private parts of PyTorch: ``torch._dynamo``, ``torch.fx._x``."""
-    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    inner = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
+    documentation = {id(node.value) for node in nodes_of(tree) if isinstance(node, ast.Expr)}
+    for node in nodes_of(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Attribute) and id(node) not in inner:
+        elif isinstance(node, ast.Attribute) and id(node) not in inner and _first(node) == "torch":
             names = [ast.unparse(node)]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             names = [node.value]
@@ -115,6 +122,13 @@ def private_torch_names(tree: ast.Module) -> Iterator[Tuple[int, str]]:
         for name in names:
             if is_private_torch_name(name):
                 yield node.lineno, name
+
+
+def _first(node: ast.expr) -> str:
+    """The variable that a chain of attributes begins with."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def is_private_torch_name(name: str) -> bool:
@@ -128,7 +142,7 @@ def is_private_torch_name(name: str) -> bool:
 
 def short_helpers(tree: ast.Module) -> Iterator[Tuple[int, str]]:
     """Yield the private functions of a module without decorators that are named once, and have a line or two."""
-    names = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    names = Counter(node.id for node in nodes_of(tree) if isinstance(node, ast.Name))
     for function in tree.body:
         if not isinstance(function, ast.FunctionDef) or function.decorator_list or not function.name.startswith("_"):
             continue
@@ -153,7 +167,7 @@ def crumbs(modules: Dict[str, str]) -> Iterator[Tuple[str, str]]:
     importers: Counter[str] = Counter()
     for tree in trees.values():
         imported = set()
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
 import sys
 from pathlib import Path
 from typing import Dict, Optional, Tuple
 
 import torch
+import warm_python
 
 import depyf
 from depyf.report.read.reading import load
@@ -73,7 +73,7 @@ def callers(dump: Path) -> Dict[str, Tuple[int, ...]]:
 def test_each_compilation_has_its_call(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "depyf", "run", "-q", "-o", "dump", "program.py"]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
+    warm_python.run(command, cwd=tmp_path, check=True)
     if '"dynamo_start"' not in inspect.getsource(torch._dynamo.convert_frame):  # PyTorch 2.2
         assert set(sites(tmp_path / "dump").values()) == {None}
         return

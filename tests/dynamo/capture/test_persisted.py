@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import List
 
 import pytest
+import warm_python
 
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch._dynamo.package")
@@ -45,9 +45,7 @@ def run(folder: Path, *arguments: str) -> List[Path]:
     (folder / "program.py").write_text(PROGRAM)
     environment = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"), "PATH": ""}
     environment["PYTHONPATH"] = str(Path(__file__).parents[3] / "src")
-    done = subprocess.run(
-        [sys.executable, "program.py", *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
+    done = warm_python.run([sys.executable, "program.py", *arguments], cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return [folder / "saved", *(path for path in (folder / "cache").rglob("*") if path.is_file())]
 

@@ -4,11 +4,11 @@ program of one rank.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import warm_python
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -90,7 +90,7 @@ def test_the_wrappers_breaks_are_named(tmp_path: Path, what: str, words: str) ->
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-m", "depyf", "run", "-q", "-o", str(tmp_path / "dump"), str(program), what]
-    subprocess.run([*command, str(tmp_path / "store")], check=True, capture_output=True)
+    warm_python.run([*command, str(tmp_path / "store")], check=True)
     (loaded,) = load([str(tmp_path / "dump")])
     assert bool(loaded.run.breaks) == bool(words)
     for each in loaded.run.breaks:

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Dict, List, Optional
 
 import pytest
+import warm_python
 
 torch = pytest.importorskip("torch")
 
@@ -101,7 +102,7 @@ def test_every_file_can_be_imported_in_a_fresh_process_and_runs_no_user_code(dum
     )
     environment = {**os.environ, "DEPYF_TEST_USER_CODE_RAN": "1"}
     paths = [str(path) for path in full_code_files(dump)]
-    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, env=environment)
+    done = warm_python.run([sys.executable, "-c", script, *paths], env=environment)
     assert done.returncode == 0, done.stderr
 
 

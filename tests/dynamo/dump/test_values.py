@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 import torch
+import warm_python
 from torch_versions import IS_OLD
 
 import depyf
@@ -197,7 +197,7 @@ def test_another_process_gets_a_placeholder(tmp_path: Path) -> None:
     text = (tmp_path / "full_code_for_closes_0.py").read_text()
     assert "def __transformed_code_0_for_closes" in text
     program = f"import runpy; runpy.run_path({str(tmp_path / 'full_code_for_closes_0.py')!r})"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    assert warm_python.run([sys.executable, "-c", program]).returncode == 0
 
 
 @needs_reads
@@ -291,6 +291,6 @@ def test_depyf_run_takes_the_option(follow: bool, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "depyf", "run", "-o", str(dump), "--values", "types", "-q"]
     command += ["--follow"] if follow else []
     environment = {**os.environ, "PLANTED": secret("planted"), "COLUMNS": "200"}
-    subprocess.run([*command, str(program)], check=True, env=environment)
+    warm_python.run([*command, str(program)], check=True, env=environment)
     assert list(dump.rglob("full_code_for_f_0.py"))
     assert files_with_values(dump) == {}

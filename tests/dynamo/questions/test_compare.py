@@ -6,13 +6,13 @@ import dataclasses
 import importlib
 import os
 import random
-import subprocess
 import sys
 import threading
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List
 
 import pytest
+import warm_python
 from torch_versions import needs_stances
 
 pytestmark = [pytest.mark.torch, needs_stances]
@@ -133,7 +133,7 @@ def test_the_script_reproduces_it(tmp_path: Path) -> None:
     )
     assert answer.culprit is not None
     assert answer.culprit.script is not None
-    done = subprocess.run([sys.executable, answer.culprit.script], capture_output=True, text=True)
+    done = warm_python.run([sys.executable, answer.culprit.script])
     assert done.returncode == 1, done.stderr
     assert "same    output 0" in done.stdout.split("compiled with planted_numerics:cosine_backend")[0]
     assert "DIFFER  output 0" in done.stdout
@@ -160,11 +160,11 @@ def test_what_a_script_cannot_name_is_said_and_the_script_runs(tmp_path: Path) -
     assert "to reproduce it" not in str(answer)
     assert "note: not in the script: the backend <lambda>: no module has it under a name" in str(answer)
     command = [sys.executable, answer.culprit.script]
-    alone = subprocess.run(command, capture_output=True, text=True)
+    alone = warm_python.run(command)
     assert alone.returncode == 0, alone.stderr
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(str(planted_numerics.__file__))}
     command += ["--backend", "planted_numerics:cosine_backend"]
-    given = subprocess.run(command, capture_output=True, text=True, env=environment)
+    given = warm_python.run(command, env=environment)
     assert (given.returncode, "DIFFER  output 0" in given.stdout) == (1, True), given.stderr
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import functools
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
 import pytest
+import warm_python
 from torch_versions import needs_stances
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo"), needs_stances]
@@ -56,7 +56,7 @@ def test_the_printed_script_differs_when_the_user_runs_it(tmp_path: Path) -> Non
     function, arguments, backend, _ = WRONG["chain in place"]
     answer = depyf.compare(function, *arguments, backend=backend, directory=str(tmp_path))
     assert answer.culprit is not None
-    done = subprocess.run([sys.executable, str(answer.culprit.script)], capture_output=True, text=True, cwd=tmp_path)
+    done = warm_python.run([sys.executable, str(answer.culprit.script)], cwd=tmp_path)
     before, after = done.stdout.split("compiled with")
     assert "DIFFER" not in before
     assert "DIFFER  output 0" in after

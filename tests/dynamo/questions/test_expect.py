@@ -6,13 +6,13 @@ import asyncio
 import json
 import pickle
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Dict
 
 import pytest
+import warm_python
 
 torch = pytest.importorskip("torch")
 
@@ -219,7 +219,7 @@ def test_pytest_shows_the_lines_of_the_test_alone(tmp_path: Path) -> None:
         "        torch.compile(lambda x: x + 2, backend='eager')(torch.ones(2))\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:logging", "test_it.py"]
-    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
+    out = warm_python.run(command, cwd=tmp_path).stdout
     assert out.count("1 graph, expected 0") >= 2
     assert "expectation.py" not in out
     assert "questions/expect.py" not in out

@@ -6,12 +6,12 @@ import importlib
 import io
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+import warm_python
 from torch_versions import IS_OLD, needs_stances
 
 torch = pytest.importorskip("torch")
@@ -190,7 +190,7 @@ def test_what_only_the_compiled_code_makes_is_told(tmp_path: Path) -> None:
     assert "the same graph without the compiler is finite" in found.first.title
     assert "note: depyf.compare(fn, *args) finds the operation" in str(found.first)
     assert "note: not in the script: the backend breaks_kernels" in str(found.first)
-    alone = subprocess.run([sys.executable, found.first.replay], capture_output=True, text=True)
+    alone = warm_python.run([sys.executable, found.first.replay])
     assert "DIFFER  output 0: float32[2]: NaN or Inf in other places" in alone.stdout, alone.stderr
 
 
@@ -246,7 +246,7 @@ def test_an_operator_of_the_users_own_is_replayed(tmp_path: Path, monkeypatch: p
     with find(tmp_path) as found:
         torch.compile(lambda x: logarithm(x) + 1, backend="aot_eager")(-torch.ones(2))
     assert found.first.operation == "depyf_tests.logarithm.default"
-    replayed = subprocess.run([sys.executable, found.first.replay], capture_output=True, text=True)
+    replayed = warm_python.run([sys.executable, found.first.replay])
     assert replayed.returncode == 0, replayed.stderr
 
 
@@ -268,7 +268,7 @@ def test_a_graph_of_dynamos_alone_is_searched(tmp_path: Path) -> None:
     with find(tmp_path) as found:
         torch.compile(function, backend="eager")(torch.tensor([0.5, 2.0]))
     assert found.first.operation == "Tensor.log_"
-    assert subprocess.run([sys.executable, found.first.replay], capture_output=True).returncode == 0
+    assert warm_python.run([sys.executable, found.first.replay]).returncode == 0
 
 
 def test_the_programs_random_numbers_are_left(tmp_path: Path) -> None:

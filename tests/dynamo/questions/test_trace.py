@@ -6,7 +6,6 @@ import contextlib
 import gc
 import io
 import json
-import subprocess
 import sys
 import threading
 import weakref
@@ -15,6 +14,7 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import pytest
+import warm_python
 
 torch = pytest.importorskip("torch")
 
@@ -395,7 +395,7 @@ def test_the_command_line_traces(tmp_path: Path) -> None:
         "import torch\nf = torch.compile(lambda x: x + 1, backend='eager')\nfor _ in range(9):\n    f(torch.ones(2))\n"
     )
     command = [sys.executable, "-m", "depyf", "run", "--trace", "-o", str(tmp_path / "dump"), str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = warm_python.run(command)
     assert done.returncode == 0, done.stderr
     assert "9 times:" in done.stderr
     told = json.loads((tmp_path / "dump" / "manifest.json").read_text())["compilations"]

@@ -13,6 +13,7 @@ from types import FunctionType
 from typing import Any, List, Tuple
 
 import pytest
+import warm_python
 
 torch = pytest.importorskip("torch")
 
@@ -253,9 +254,7 @@ def test_by_the_environment(value: str, tmp_path: Path, monkeypatch: pytest.Monk
     begin = "import depyf.running.by_environment as e; e.begin(); import runpy; runpy.run_path('program.py')"
     monkeypatch.setenv("DEPYF_WATCH", value)
     monkeypatch.setenv("PYTHONPATH", str(Path(depyf.__file__).parents[1]))
-    done = subprocess.run(
-        [sys.executable, "-c", begin], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
-    )
+    done = warm_python.run([sys.executable, "-c", begin], cwd=tmp_path, check=True)
     assert done.stdout == "tensor([2.])\n"
     assert ("graph break f" in done.stderr) == (value == "1")
     assert ("depyf watched: 0 recompiles, 1 graph break, 0 fallbacks" in done.stderr) == (value == "1")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 import pytest
+import warm_python
 from torch_versions import IS_OLD, needs_stances
 
 pytestmark = [pytest.mark.torch, needs_stances]
@@ -211,7 +211,7 @@ with torch.compiler.set_stance("eager_on_recompile", skip_guard_eval_unsafe=True
 @pytest.mark.parametrize(("past", "happens"), [("new", "1.0"), ("met", "raised")])
 def test_a_first_call_with_skipped_guards_may_raise(past: str, happens: str) -> None:
     code = FIRST_CALL_WITH_SKIPPED_GUARDS
-    run = subprocess.run([sys.executable, "-c", code, past], stdout=subprocess.PIPE, text=True, check=True)
+    run = warm_python.run([sys.executable, "-c", code, past], check=True)
     said, happened = run.stdout.splitlines()
     assert "runs as plain Python, or may raise RuntimeError" in said
     assert happened == happens

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Sequence, Tuple
 
 import pytest
+import warm_python
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -293,7 +294,7 @@ def test_an_operator_of_the_program_itself_is_defined_in_the_script(tmp_path: Pa
     )
     assert script.notes == ()
     for each, printed in ((found.first.replay, "3 values are not finite"), (script.path, "same    gradient of L_x_")):
-        done = subprocess.run([sys.executable, str(each)], capture_output=True, text=True)
+        done = warm_python.run([sys.executable, str(each)])
         assert done.returncode == 0, done.stdout + done.stderr
         assert printed in done.stdout
 
