@@ -1832,6 +1832,34 @@ def a_group_in_a_comprehension(a, b, c):
 
 def a_choice_in_a_comprehension(a):
     return [b for b in a if (b.c if b.d is None else b.e)]
+
+def negated_tests_of_comprehensions(a, b, c, d):
+    first = [x for x in a if not (x and b) or not (c or d)]
+    second = {x for x in a if not x or not b}
+    third = {x: b for x in a if not (x or b) and not (c and d)}
+    fourth = (x for x in a if x or not (b and c))
+    fifth = [x for x in a if x and b or not (c or d)]
+    return first, second, third, fourth, fifth
+
+def tests_that_break_at_the_start_of_a_loop(a, b, c, d):
+    while a:
+        if not b or not c:
+            break
+        c()
+    while a or b:
+        if not (a or b) or not (c and d):
+            break
+        a()
+    while not (a and b):
+        if c and d:
+            break
+        b()
+    while not a:
+        if b and not c:
+            break
+        d()
+    while not (a or b or (c and d)):
+        a()
 """
 
 CASES = """
@@ -1973,6 +2001,15 @@ def test_an_operand_on_the_next_line_does_not_turn_a_comparison(test: str) -> No
     )
     assert result.verdict is Verdict.EXACT
     assert f"    if {test} and (not b or c):\n" in result.source
+
+
+@pytest.mark.skipif(not HAS_COLUMNS, reason="line tables without columns")
+def test_two_tests_of_a_comprehension_make_no_knot() -> None:
+    result = decompile_code(
+        code_of("def f(a, b):\n    return [x for x in a if x.a\n            if not x and not b]", "f")
+    )
+    assert result.verdict.proved
+    assert "[x for x in a if x.a and not x and not b]" in result.source
 
 
 def test_an_assert_and_a_branch_that_raises_come_back_as_they_were() -> None:

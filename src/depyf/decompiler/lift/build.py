@@ -139,7 +139,8 @@ def negate(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.BoolOp) and not isinstance(test, TestedByNot):
         values = [negate(value) for value in test.values]
         if _changes(values) <= _changes(test.values):
-            return ast.BoolOp(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), values)
+            # not (not (a and b) or not c)      a and b and c: what tells ``if`` from ``and`` looks at flat operands
+            return both(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), *values)
     return ast.UnaryOp(ast.Not(), test)
 
 
@@ -165,15 +166,13 @@ def is_not(test: ast.expr) -> bool:
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
 
 
-def both(operator: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
-    """Return ``left and/or right``, flat where the left side has the same operator."""
-    if type(right) is ast.BoolOp and type(right.op) is type(operator):
-        right_values = right.values
-    else:
-        right_values = [right]
-    if type(left) is ast.BoolOp and type(left.op) is type(operator):
-        return ast.BoolOp(operator, [*left.values, *right_values])
-    return ast.BoolOp(operator, [left, *right_values])
+def both(operator: ast.boolop, *tests: ast.expr) -> ast.BoolOp:
+    """Return ``a and/or b``, flat where an operand has the same operator."""
+    values: List[ast.expr] = []
+    for test in tests:
+        same = type(test) is ast.BoolOp and type(test.op) is type(operator)
+        values.extend(test.values if same else [test])  # type: ignore[attr-defined]
+    return ast.BoolOp(operator, values)
 
 
 def slice_of(parts: List[ast.expr]) -> ast.expr:

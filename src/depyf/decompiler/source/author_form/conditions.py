@@ -66,27 +66,27 @@ class _Conditions(Rewriter):
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         node = self.rewrite_children(node)
-        ifs = [_best(test) for test in node.ifs]
+        ifs = [_best(test, after_keyword=False) for test in node.ifs]
         return node if all(one is two for one, two in zip(ifs, node.ifs)) else replaced(node, ifs=ifs)
 
     def _tested(self, node: Any) -> object:
         node = self.rewrite_children(node)
-        test = self.best(node.test)
+        test = self.best(node.test, after_keyword=not isinstance(node, ast.IfExp))
         if test is node.test:
             return node
         changed = replaced(node, test=test)
         attributes_of(changed).pop("start", None)  # it was derived from the test
         return changed
 
-    def best(self, test: ast.expr) -> ast.expr:
+    def best(self, test: ast.expr, *, after_keyword: bool) -> ast.expr:
         """Return ``test`` in the form that fits best."""
-        return _best(test)
+        return _best(test, after_keyword=after_keyword)
 
 
 class _Negations(_Conditions):
-    def best(self, test: ast.expr) -> ast.expr:
-        negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
-        return _best(test) if negated and type(test.operand) is ast.BoolOp else test  # type: ignore[attr-defined]
+    def best(self, test: ast.expr, *, after_keyword: bool) -> ast.expr:
+        negated = is_not(test) and type(test.operand) is ast.BoolOp  # type: ignore[attr-defined]
+        return _best(test, after_keyword=after_keyword) if negated else test
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         return self.rewrite_children(node)
@@ -145,14 +145,15 @@ class _Form:
         return type(self.expr.op) if type(self.expr) is ast.BoolOp else None
 
 
-def _best(test: ast.expr) -> ast.expr:
+def _best(test: ast.expr, *, after_keyword: bool) -> ast.expr:
+    """Return ``test`` in the form that fits best. ``after_keyword``: it follows the keyword of its statement."""
     if type(test) not in (ast.BoolOp, ast.UnaryOp):
         return test
     columns = _Columns()
     if not _may_change(test, columns):
         return test
     forms = _forms(test, columns, negated=False)
-    best = min(forms, key=lambda form: form.cost + _misplaced(form, columns))
+    best = min(forms, key=lambda form: form.cost + (_misplaced(form, columns) if after_keyword else 0.0))
     return test if equal(best.expr, test) else best.expr
 
 
@@ -182,6 +183,11 @@ class _Columns(Dict[ast.expr, Optional[Tuple[int, int, int, int]]]):
 
     def __missing__(self, operand: ast.expr) -> Optional[Tuple[int, int, int, int]]:
         first, place = first_span(operand), span_of(operand)
+        if first is None:
+            # [x for x in y if x or z]      STORE_FAST_LOAD_FAST x x; TO_BOOL; POP_JUMP_IF_TRUE 1
+            #
+            # The two instructions that became one (3.13) have the span of the first; the jump has that of the test.
+            first = place = jump_of(operand)
         known = None
         if first is not None and place is not None and first.column is not None and place.end_column is not None:
             known = first.line, first.column, place.end_line, place.end_column
@@ -285,8 +291,8 @@ def _chained(operator: ast.boolop, steps: List[List[Tuple[int, _Form]]], columns
 
 
 def _misplaced(form: _Form, columns: _Columns) -> float:
-    """Return how far the first operand of a condition is from its column after the keyword; 0 if its statement has no
-    span."""
+    """Return how far the first operand of a statement's condition is from its column after the keyword; 0 if the
+    statement has no span."""
     jump, first = jump_of(form.first), columns[form.first]
     if jump is None or jump.column is None or first is None or first[0] != jump.line or first[1] <= jump.column:
         return 0.0

@@ -70,7 +70,7 @@ class Tests:
         elif isinstance(statement, ast.While) and not statement.orelse:
             split = self._split_loop(statement)
             if split:  # while a and b: c()  ->  while a: if not b: break; c()
-                outer, inner_test = parts(operands(statement.test), split)
+                outer, inner_test = parts(_operands_of_loop(statement.test), split)
                 leaves = ast.If(negate(inner_test), [ast.Break()], [])
                 rest = [] if _is_empty(statement.body) else statement.body
                 return replaced(statement, test=outer, body=[leaves, *rest])
@@ -108,7 +108,7 @@ class Tests:
 
     def _split_loop(self, loop: ast.While) -> int:
         """Return how many operands of its test belong to ``loop``; 0: all. The others belong to ``if ...: break``."""
-        values = operands(loop.test)
+        values = _operands_of_loop(loop.test)
         inner = self._column_in_loop(loop) if values else None
         for index in range(1, len(values)):
             known = are_apart(values[index - 1], values[index])
@@ -128,6 +128,14 @@ class Tests:
         if not _is_empty(loop.body) or place is None or place.column is None:
             return column_of(loop.body)
         return place.column - opens - len("while ") + self.indentation.columns
+
+
+def _operands_of_loop(test: ast.expr) -> List[ast.expr]:
+    """Return the operands of ``and``, also of ``not (a or b)``; an empty list for another test."""
+    inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    if inner is not test and type(inner) is ast.BoolOp and isinstance(inner.op, ast.Or):
+        return [negate(value) for value in inner.values]
+    return operands(test)
 
 
 def _is_one_test(statement: ast.If) -> bool:
