@@ -346,8 +346,6 @@ LOADED_OTHERWISE = (
     "depyf.running.pytest_plugin",  # the entry point pytest11
     "depyf.decompiler.bytecode.tables.",  # by the number of the version
     "depyf.decompiler.normal.v3",  # likewise
-    "depyf.decompiler.certificates.check",  # tools/check/check_certificates.py
-    "depyf.decompiler.verify.certificate",  # likewise
     "depyf.integrations.",
     "depyf.explain.",  # imported by other projects
     "depyf.optimization",

@@ -11,6 +11,7 @@ from typing import Callable, Tuple
 import pytest
 
 from depyf.cli import main
+from depyf.decompiler.verify.compare import Comparer
 
 Verify = Callable[..., Tuple[int, str]]
 
@@ -223,6 +224,57 @@ def test_every_row_is_written_as_json(verify: Verify, tmp_path: Path) -> None:
     assert (data["status"], row["name"], row["line_of_original"], row["line_of_edited"]) == (1, "ratio", 6, 6)
     status, printed = verify(ORIGINAL + "#", ORIGINAL, "", "--json", str(tmp_path / "edited.py"))
     assert (status, "would replace the input" in printed) == (2, True)
+
+
+LOOP = """\
+def total(items):
+    found = 0
+    for item in items:
+        if item > 0:
+            found += item
+        else:
+            found -= 1
+    return found
+"""
+GUARDED = """\
+def total(items):
+    found = 0
+    for item in items:
+        if not item > 0:
+            found -= 1
+            continue
+        found += item
+    return found
+"""
+
+
+@pytest.mark.parametrize("at", ["", ":total"])
+def test_a_certificate_is_written_and_checked_without_the_verifier(
+    verify: Verify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    file = str(tmp_path / "total.json")
+    status, printed = verify(GUARDED, LOOP, at, "--certificate", file)
+    assert (status, f"{file} certifies the two " in printed, "(states: 1)" in printed) == (0, True, True), printed
+    monkeypatch.setattr(Comparer, "compare", None)  # a call raises
+    status, printed = verify(GUARDED, LOOP, at, "--check", file)
+    assert (status, printed.count("\n"), " behave the same; checked (states: 1)" in printed) == (0, 1, True), printed
+    for wrong in (GUARDED.replace("-= 1", "-= 2"), GUARDED.replace("        found += item\n", "")):
+        status, printed = verify(wrong, LOOP, at, "--check", file)
+        assert (status, " proves nothing about the two " in printed) == (3, True), printed
+    Path(file).write_text("[[")
+    status, printed = verify(GUARDED, LOOP, at, "--check", file)
+    assert (status, "the certificate is malformed" in printed) == (3, True), printed
+
+
+def test_a_certificate_is_not_written_without_a_proof_that_can_be_checked(verify: Verify, tmp_path: Path) -> None:
+    file = tmp_path / "total.json"
+    status, printed = verify(GUARDED.replace("-= 1", "-= 2"), LOOP, "", "--certificate", str(file))
+    assert (status, file.exists()) == (1, False), printed
+    status, printed = verify(GUARDED.replace("found", "sum_"), LOOP, "", "--certificate", str(file))
+    assert (status, file.exists(), f"depyf: {file} is not written: no certificate: " in printed) == (3, False, True)
+    status, printed = verify(GUARDED, LOOP, "", "--check", str(file))
+    assert (status, printed) == (2, f"depyf: {file}: No such file or directory\n")
+    assert verify(GUARDED, LOOP, "", "--check", str(file), "--json", str(file))[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,13 @@ def _add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="the Python that wrote a .pyc file, where the file does not say it",
     )
     verify.add_argument("--json", metavar="FILE", help="write every row")
+    certificates = verify.add_mutually_exclusive_group()
+    certificates.add_argument("--certificate", metavar="FILE", help="write a certificate of the proof, for --check")
+    certificates.add_argument(
+        "--check",
+        metavar="FILE",
+        help="check the certificate in FILE, by a second, small checker, in place of the proof",
+    )
     verify.add_argument("--timeout", type=_positive, default=60.0, metavar="S", help="CPU seconds for a function (60)")
     verify.add_argument("--memory", type=int, default=4096, metavar="MIB", help="for the comparison (4096)")
 

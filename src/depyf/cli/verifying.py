@@ -7,12 +7,14 @@ import json
 from typing import Dict, Iterator, List, Mapping
 
 from depyf.base.messages import cut, error_line
-from depyf.base.regular_files import write_whole
+from depyf.base.regular_files import read_text, write_whole
 from depyf.base.visible import visible
 from depyf.cli.sweep_and_decompile import check_nothing_is_lost
-from depyf.decompiler import check_python
-from depyf.sweep.edited_files import AROUND, EditedRow, Same, compare_files, open_both
-from depyf.sweep.limits import memory_limited
+from depyf.decompiler import CertificateError, check_certificate, check_python, write_certificate
+from depyf.sweep.edited_files import AROUND, EditedRow, Same, certified_codes, compare_files, open_both
+from depyf.sweep.limits import TimeLimit, memory_limited, time_limited
+from depyf.sweep.targets import Module
+from depyf.sweep.unreadable import UnreadableError
 
 DIFFERENT, UNPROVED = 1, 3
 """The exit statuses beside 0; a function that only one file has counts as a difference."""
@@ -35,10 +37,15 @@ def verify(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace) -> int:
     original, edited = open_both(options.edited, options.original, options.python)
-    if options.json:
-        check_nothing_is_lost([original.path, edited.path], [options.json], force=True)
+    written = [file for file in (options.json, options.certificate) if file]
+    if written:
+        check_nothing_is_lost([original.path, edited.path], written, force=True)
     for remark in original.remarks:
         error_line(visible(f"depyf: {original.path}: {remark}"))
+    if options.check:
+        if options.json:
+            raise UnreadableError("--check compares nothing, so it has no rows for --json")
+        return _check(options, original, edited)
     rows: List[EditedRow] = []
     for row in compare_files(original, edited, options.timeout):
         rows.append(row)
@@ -49,7 +56,51 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         head = {"original": original.path, "edited": edited.path, "status": status}
         write_whole(options.json, [json.dumps({**head, "rows": [_as_json(row) for row in rows]}, indent=1), "\n"])
+    if options.certificate and not status:
+        status = _certify(options, original, edited)
     return status
+
+
+def _certify(options: argparse.Namespace, original: Module, edited: Module) -> int:
+    """Write the certificate of the proof, if the checker accepts it; return the exit status."""
+    codes = certified_codes(original, edited)
+    try:
+        with time_limited(options.timeout):
+            text = write_certificate(*codes)
+            states = check_certificate(text, *codes)
+    except (ValueError, TimeLimit) as error:
+        error_line(visible(f"depyf: {options.certificate} is not written: {_why_not(error, options.timeout)}"))
+        return UNPROVED
+    write_whole(options.certificate, [text, "\n"])
+    print(visible(f"{options.certificate} certifies {_certified(original, edited)}; checked (states: {states})"))
+    return 0
+
+
+def _check(options: argparse.Namespace, original: Module, edited: Module) -> int:
+    """Check a certificate, without the verifier; return the exit status."""
+    text, about = read_text(options.check), _certified(original, edited)
+    try:
+        with time_limited(options.timeout):
+            states = check_certificate(text, *certified_codes(original, edited))
+    except (CertificateError, TimeLimit) as error:
+        print(visible(f"{options.check} proves nothing about {about}: {_why_not(error, options.timeout)}"))
+        return UNPROVED
+    print(visible(f"{options.check} proves that {about} behave the same; checked (states: {states})"))
+    return 0
+
+
+def _why_not(error: BaseException, seconds: float) -> str:
+    if isinstance(error, TimeLimit):
+        return f"not done in {seconds:g} s of CPU time (--timeout)"
+    return " ".join(cut(str(error), _MOST_OF_REASON).split())
+
+
+def _certified(original: Module, edited: Module) -> str:
+    """Return what a certificate is about, in words."""
+    wanted = edited.wanted or original.wanted
+    if not wanted:
+        return "the two files"
+    return f"the two {wanted}, apart from decorators, default values and annotations,"
 
 
 def _status(rows: List[EditedRow]) -> int:

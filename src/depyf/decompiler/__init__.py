@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from depyf.decompiler.bytecode.code import flags_like, is_of_another_version
     from depyf.decompiler.bytecode.opcode_table import running_version
     from depyf.decompiler.bytecode.pyc import PycError, is_pyc, parse_pyc
+    from depyf.decompiler.certificates.check import check_certificate
+    from depyf.decompiler.certificates.machine import CertificateError
     from depyf.decompiler.code_facts import check_python, instruction_count, is_compiler_made, loaded_constants
     from depyf.decompiler.dynamo_code import RESUME_PREFIX, installed_globals, line_resumed_at, loaded_globals
     from depyf.decompiler.errors import DecompilationError
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from depyf.decompiler.pipeline.reading import module_in
     from depyf.decompiler.result import Decompilation, Verdict
     from depyf.decompiler.source.line_map import LineMap
+    from depyf.decompiler.verify.certificate import write_certificate
     from depyf.decompiler.verify.comparison import Finding
     from depyf.decompiler.verify.edited import EditedComparison, compare_edited
 
 __all__ = [
     "RESUME_PREFIX",
+    "CertificateError",
     "Decompilation",
     "DecompilationError",
     "Decompiler",
@@ -40,6 +44,7 @@ __all__ = [
     "LineMap",
     "PycError",
     "Verdict",
+    "check_certificate",
     "check_python",
     "code_of",
     "compare_edited",
@@ -59,10 +64,12 @@ __all__ = [
     "module_in",
     "parse_pyc",
     "running_version",
+    "write_certificate",
 ]
 
 _HOMES = {
     "RESUME_PREFIX": "depyf.decompiler.dynamo_code",
+    "CertificateError": "depyf.decompiler.certificates.machine",
     "Decompilation": "depyf.decompiler.result",
     "DecompilationError": "depyf.decompiler.errors",
     "Decompiler": "depyf.decompiler.api",
@@ -72,6 +79,7 @@ _HOMES = {
     "LineMap": "depyf.decompiler.source.line_map",
     "PycError": "depyf.decompiler.bytecode.pyc",
     "Verdict": "depyf.decompiler.result",
+    "check_certificate": "depyf.decompiler.certificates.check",
     "check_python": "depyf.decompiler.code_facts",
     "code_of": "depyf.decompiler.api",
     "compare_edited": "depyf.decompiler.verify.edited",
@@ -91,6 +99,7 @@ _HOMES = {
     "module_in": "depyf.decompiler.pipeline.reading",
     "parse_pyc": "depyf.decompiler.bytecode.pyc",
     "running_version": "depyf.decompiler.bytecode.opcode_table",
+    "write_certificate": "depyf.decompiler.verify.certificate",
 }
 
 __getattr__ = lazy_names(__name__, _HOMES)

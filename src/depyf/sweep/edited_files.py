@@ -186,6 +186,14 @@ def _compare_one(original: Module, edited: Module, seconds: float) -> Iterator[E
     )
 
 
+def certified_codes(original: Module, edited: Module) -> Tuple[Code, Code]:
+    """Return what a certificate is about: the two modules, or the functions that the arguments name."""
+    wanted = original.wanted or edited.wanted
+    if not wanted:
+        return original.code, edited.code
+    return _named(original, wanted).code, _named(edited, wanted).code
+
+
 def _named(module: Module, other: str) -> Target:
     wanted = module.wanted or other
     targets = list(targets_of(module.code, module.path))
