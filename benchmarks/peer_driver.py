@@ -14,7 +14,9 @@ import contextlib
 import io
 import json
 import marshal
+import os
 import signal
+import subprocess
 import sys
 import time
 from types import CodeType
@@ -53,11 +55,18 @@ def with_file(module: str) -> Callable[[str], Callable[[], str]]:
     return prepare
 
 
+def with_pycdc(path: str) -> Callable[[], str]:
+    """Prepare the program that the variable ``PYCDC`` names; its time is that of a process."""
+    command = [os.environ["PYCDC"], path]
+    return lambda: subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
 PEERS = {
     "ours": with_depyf,
     "depyf": with_depyf,
     "uncompyle6": with_file("uncompyle6"),
     "decompyle3": with_file("decompyle3"),
+    "pycdc": with_pycdc,
 }
 
 

@@ -3,6 +3,8 @@
     python benchmarks/peers.py                                  # with every Python of .ci/pythons that a peer supports
     python benchmarks/peers.py --python ~/3.8/bin/python3 --modules textwrap,json.decoder
     python benchmarks/peers.py --growth                         # seconds at 1,000, 10,000 and 50,000 instructions
+    python benchmarks/peers.py --mirrors names,constants,lines  # on altered copies (mirrors.py)
+    python benchmarks/peers.py --pycdc ~/pycdc/pycdc            # beside that program, which is not on PyPI
 
 The peers are installed from PyPI, each into its own virtual environment (build/peers), and are run as black boxes in
 separate processes. The code objects are the functions and methods of standard library modules, each compiled as a
@@ -13,6 +15,7 @@ A result is judged by compiling it again and comparing with the original: ``iden
 and names; ``proved`` adds what our verifier proves to be equivalent. Otherwise it is ``differs`` (according to the
 verifier), ``undecided`` (the verifier can't decide), ``no code`` (it does not compile, or has no such function) or
 ``refused`` (an error, or none within the time limit). ``identical`` does not depend on our verifier, the others do.
+``text``: the share that has the author's text, as ``measure_readability.py`` compares it.
 """
 
 from __future__ import annotations
@@ -35,7 +38,11 @@ from types import CodeType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from typing import Counter as Counts
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from author_text import author_text
 from decompile import BRANCHY, STRAIGHT, function_of
+from mirrors import MIRRORS, OF_CODE, OF_SOURCE, Function
 
 from depyf.decompiler import instruction_count
 from depyf.decompiler.verify import Finding, compare
@@ -64,6 +71,15 @@ PEERS = {
 }
 
 
+@dataclass(frozen=True)
+class Unit:
+    """One function: its code object in a module of its own, and its source."""
+
+    name: str
+    code: CodeType
+    source: Optional[Function] = None
+
+
 @dataclass
 class Answer:
     """The result of a peer for one code object."""
@@ -76,8 +92,8 @@ class Answer:
 # --- code objects ------------------------------------------------------------------------------------------------
 
 
-def functions(modules: Sequence[str]) -> Iterator[Tuple[str, CodeType]]:
-    """Yield the name and module code of every function and method in the modules, without decorators."""
+def functions(modules: Sequence[str], mirror: str = "plain") -> Iterator[Unit]:
+    """Yield every function and method in the modules, without decorators, altered as ``mirror`` says."""
     for file in find_files(modules, tests=False):
         tree = ast.parse(Path(file).read_bytes())
         bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
@@ -85,8 +101,9 @@ def functions(modules: Sequence[str]) -> Iterator[Tuple[str, CodeType]]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 node.decorator_list = []
                 _drop_docstrings(node)
-                code = _compiled(ast.Module([node], []), file)
-                yield f"{Path(file).stem}.{node.name}:{node.lineno}", code
+                OF_SOURCE.get(mirror, lambda function: None)(node)
+                code = OF_CODE.get(mirror, lambda code: code)(_compiled(ast.Module([node], []), file))
+                yield Unit(f"{Path(file).stem}.{node.name}:{node.lineno}", code, node)
 
 
 def _drop_docstrings(function: ast.AST) -> None:
@@ -107,11 +124,11 @@ def function_of_module(module: CodeType) -> Optional[CodeType]:
     return next((each for each in module.co_consts if isinstance(each, CodeType)), None)
 
 
-def grown() -> Iterator[Tuple[str, CodeType]]:
+def grown() -> Iterator[Unit]:
     """Yield generated functions of growing size, as modules."""
     for shape, pattern in (("straight-line", STRAIGHT), ("branchy", BRANCHY)):
         for count in SIZES:
-            yield f"{shape} {count:,}", _module_of(function_of(count, pattern))
+            yield Unit(f"{shape} {count:,}", _module_of(function_of(count, pattern)))
 
 
 def _module_of(code: CodeType) -> CodeType:
@@ -140,7 +157,7 @@ def python_of(peer: str, cache: Path) -> Path:
 
 def answers(peer: str, files: Sequence[Path], limit: float, cache: Path) -> List[Answer]:
     """Return one result for each file. A peer that dies is started again after the file that killed it."""
-    python = Path(sys.executable) if peer == "ours" else python_of(peer, cache)
+    python = python_of(peer, cache) if peer in PEERS else Path(sys.executable)
     found: List[Answer] = []
     while len(found) < len(files):
         with tempfile.TemporaryDirectory() as folder:
@@ -205,23 +222,40 @@ def same_bytecode(one: CodeType, other: CodeType) -> bool:
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def write_pycs(codes: Sequence[Tuple[str, CodeType]], folder: Path) -> List[Path]:
+def has_author_text(source: Optional[Function], answer: Answer) -> bool:
+    """Return whether the answer is the function as it was written, apart from what leaves no trace in bytecode."""
+    try:
+        found = ast.parse(answer.source or "").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    written = next((each for each in found if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+    return source is not None and written is not None and author_text(source) == author_text(written)
+
+
+def write_pycs(codes: Sequence[Unit], folder: Path) -> List[Path]:
     header = importlib.util.MAGIC_NUMBER + bytes(12)
     files = []
-    for number, (_name, code) in enumerate(codes):
+    for number, unit in enumerate(codes):
         files.append(folder / f"unit_{number:05}.pyc")
-        files[-1].write_bytes(header + marshal.dumps(code))
+        files[-1].write_bytes(header + marshal.dumps(unit.code))
     return files
 
 
-def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, cache: Path) -> List[Dict[str, Any]]:
+def compare_peers(
+    peers: Sequence[str], modules: Sequence[str], limit: float, cache: Path, mirror: str = "plain"
+) -> List[Dict[str, Any]]:
     """Return a row for each decompiler, printed as soon as it is known."""
-    codes = list(functions(modules))
-    originals = [function_of_module(code) for _, code in codes]
+    codes = list(functions(modules, mirror))
+    originals = [function_of_module(unit.code) for unit in codes]
     instructions = sum(instruction_count(code) for code in originals if code is not None)
-    print(f"CPython {platform.python_version()}: {len(codes)} functions and methods, {instructions:,} instructions")
     print(
-        f"{'':<22}{'right':>8}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES) + f"{'ms each':>10}{'us/instr':>10}"
+        f"CPython {platform.python_version()}, {mirror}: {len(codes)} functions and methods, "
+        f"{instructions:,} instructions"
+    )
+    print(
+        f"{'':<22}{'right':>8}{'text':>8}"
+        + "".join(f"{outcome:>11}" for outcome in OUTCOMES)
+        + f"{'ms each':>10}{'us/instr':>10}"
     )
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -233,10 +267,11 @@ def compare_peers(peers: Sequence[str], modules: Sequence[str], limit: float, ca
             )
             right = (counts["identical"] + counts["proved"]) / len(codes)
             seconds = sum(answer.seconds for answer in found)
-            rows.append({"peer": peer, "right": right, "seconds": seconds, **counts})
-            label = peer if peer == "ours" else PEERS[peer].requirement.replace("==", " ")
+            text = sum(has_author_text(unit.source, answer) for unit, answer in zip(codes, found)) / len(codes)
+            rows.append({"peer": peer, "right": right, "text": text, "seconds": seconds, **counts})
             print(
-                f"{label:<22}{100 * right:>7.1f}%" + "".join(f"{counts[outcome]:>11}" for outcome in OUTCOMES)
+                f"{_label(peer):<22}{100 * right:>7.1f}%{100 * text:>7.1f}%"
+                + "".join(f"{counts[outcome]:>11}" for outcome in OUTCOMES)
                 + f"{1e3 * seconds / len(codes):>10.1f}{1e6 * seconds / instructions:>10.0f}", flush=True,
             )  # fmt: skip
     return rows
@@ -246,17 +281,20 @@ def compare_growth(peers: Sequence[str], limit: float, cache: Path) -> None:
     """Print the seconds for functions of growing size."""
     codes = list(grown())
     print(f"CPython {platform.python_version()}: seconds for one function of so many instructions")
-    print(f"{'':<22}" + "".join(f"{name:>22}" for name, _ in codes))
+    print(f"{'':<22}" + "".join(f"{unit.name:>22}" for unit in codes))
     with tempfile.TemporaryDirectory() as folder:
         files = write_pycs(codes, Path(folder))
         for peer in peers:
             cells = []
-            for (_name, code), answer in zip(codes, answers(peer, files, limit, cache)):
-                original = function_of_module(code)
+            for unit, answer in zip(codes, answers(peer, files, limit, cache)):
+                original = function_of_module(unit.code)
                 assert original is not None
                 cells.append(f"{answer.seconds:.2f} {judge(original, answer)}")
-            label = peer if peer == "ours" else PEERS[peer].requirement.replace("==", " ")
-            print(f"{label:<22}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+            print(f"{_label(peer):<22}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def _label(peer: str) -> str:
+    return PEERS[peer].requirement.replace("==", " ") if peer in PEERS else peer
 
 
 def pythons() -> Iterator[str]:
@@ -276,6 +314,9 @@ def main() -> int:
     parser.add_argument("--growth", action="store_true", help="generated functions of growing size instead")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one code object (60)")
     parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--mirrors", default="plain", help=f"of {', '.join(MIRRORS)}, with commas")
+    parser.add_argument("--peers", help="only these, with commas")
+    parser.add_argument("--pycdc", type=Path, help="the program pycdc, as one more peer")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.here:
@@ -287,10 +328,16 @@ def main() -> int:
             print(flush=True)
         return status
     peers = ["ours", *(name for name, peer in PEERS.items() if sys.version_info[:2] in peer.versions)]
+    if options.pycdc:
+        os.environ["PYCDC"] = str(options.pycdc.resolve())
+        peers.append("pycdc")
+    if options.peers:
+        peers = [name for name in peers if name in options.peers.split(",")]
     if options.growth:
         compare_growth(peers, options.limit, options.cache)
     else:
-        compare_peers(peers, options.modules.split(","), options.limit, options.cache)
+        for mirror in options.mirrors.split(","):
+            compare_peers(peers, options.modules.split(","), options.limit, options.cache, mirror)
     return 0
 
 

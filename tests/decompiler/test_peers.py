@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from pathlib import Path
 from typing import Any, Optional
@@ -62,3 +63,31 @@ def test_a_peer_that_takes_too_long_has_refused(peers: Any, tmp_path: Path) -> N
     codes = list(peers.grown())[2:3]
     (answer,) = peers.answers("ours", peers.write_pycs(codes, tmp_path), 0.05, tmp_path)
     assert answer.error == "time limit"
+
+
+ALTERED = """\
+def f(self, key, /, *rest, limit=3):
+    global seen
+    seen = self.table[key].get("a", "b")
+    try:
+        import os.path as path
+        return f"x{path}" + "c" * limit + f"{limit:>4.5}"
+    except KeyError as error:
+        return super().f(error, key=key, other=(1, 2, 3, "d", "e", -6))
+"""
+
+
+@pytest.mark.parametrize("mirror", ["plain", "names", "constants", "lines"])
+def test_a_mirror_is_right_by_the_same_rules(peers: Any, tmp_path: Path, capsys: Any, mirror: str) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(ALTERED)
+    (unit,), (plain,) = list(peers.functions([str(module)], mirror)), list(peers.functions([str(module)]))
+    code, as_written = map(peers.function_of_module, (unit.code, plain.code))
+    altered = {
+        "names": not set(code.co_varnames) & set(as_written.co_varnames),
+        "constants": code.co_consts != as_written.co_consts and code.co_names == as_written.co_names,
+        "lines": peers.same_bytecode(code, as_written) and not any(line for _, line in dis.findlinestarts(code)),
+    }
+    assert altered.get(mirror, peers.same_bytecode(code, as_written))
+    (row,) = peers.compare_peers(["ours"], [str(module)], 20.0, tmp_path, mirror)
+    assert (row["identical"], row["right"], row["text"]) == (1, 1.0, 1.0), capsys.readouterr().out

@@ -173,6 +173,12 @@ class _Traced(_Blocks, Displays):
             return ast.Constant("".join(part.value for part in node.values if isinstance(part, ast.Constant)))
         return node
 
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.format_spec, ast.Constant):  # the tree of a specification is always a ``JoinedStr``
+            node.format_spec = ast.JoinedStr([node.format_spec])
+        return node
+
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         node.type_comment = None
         return self.generic_visit(node)
