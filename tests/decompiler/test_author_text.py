@@ -118,6 +118,13 @@ def returns_through_finally_in_loops(items, a, b, c):
             finally:
                 c()
 
+def negated_operands(a, b, c, d):
+    if a or not b or not c or not d:
+        a()
+    while a or not b or not c or not d:
+        b()
+    return not (a and not b) or c
+
 def tests_without_effect_in_comprehensions(items, a, b, c):
     a([f'{item} {c}' for item in items if b(item, '\\\\') or True if c])
     b({item for item in items if b(item) or True for other in item if other or True})
@@ -1860,6 +1867,12 @@ def tests_that_break_at_the_start_of_a_loop(a, b, c, d):
         d()
     while not (a or b or (c and d)):
         a()
+
+def a_test_of_a_loop_in_the_column_of_a_branch(a, b, c):
+    while (a
+           and (b or c)):
+        a = b()
+        c()
 """
 
 CASES = """

@@ -175,6 +175,18 @@ def both(operator: ast.boolop, *tests: ast.expr) -> ast.BoolOp:
     return ast.BoolOp(operator, values)
 
 
+def without_knot(test: ast.expr) -> ast.expr:
+    """Return ``a or not b`` for ``not (not a and b)``, unless that makes more ``not``; any other test as it is. Only
+    for tests that have jumps alone: a ``not`` whose operand is a value computes another value."""
+    inner = test.operand if isinstance(test, ast.UnaryOp) and is_not(test) else test
+    if inner is test or type(inner) is not ast.BoolOp or not any(map(is_not, inner.values)):
+        return test
+    values = [negate(value) for value in inner.values]
+    if sum(map(is_not, values)) > 1 + sum(map(is_not, inner.values)):
+        return test
+    return ast.BoolOp(ast.And() if isinstance(inner.op, ast.Or) else ast.Or(), values)
+
+
 def slice_of(parts: List[ast.expr]) -> ast.expr:
     def bound(part: ast.expr) -> Optional[ast.expr]:
         return None if isinstance(part, ast.Constant) and part.value is None else part

@@ -147,6 +147,7 @@ class Reducer:
             return None
         # ``test`` may be the negation of an ``and`` or ``or`` that is built from jumps: then it is, too.
         if id(term.test) in self.by_jumps:
+            test = test if second.keep else build.without_knot(test)
             self.by_jumps[id(test)] = test
         if second.keep:
             test = self._last_operand(test) if term.keep else self._operand(test)

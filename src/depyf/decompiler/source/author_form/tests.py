@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from depyf.decompiler.bytecode.lines import Span
 from depyf.decompiler.lift.build import both, negate
-from depyf.decompiler.lift.spans import column_of, first_operand, first_span, jump_of, span_of
+from depyf.decompiler.lift.spans import column_of, first_operand, first_span, jump_of, span_of, start_of
 from depyf.decompiler.lift.split_tests import are_apart, joined, operands, parts
 from depyf.decompiler.source.author_form.indentation import Indentation
 from depyf.decompiler.source.passes.blocks import Block, Leaving, is_elif
@@ -117,6 +117,7 @@ class Tests:
                 second, opens = first_operand(negate(values[index]))
                 place = first_span(second)
                 known = place is not None and place.column == inner + len("if ") + opens
+                known = known and not _is_right_above(values[-1], loop.body)
             if known:
                 return index
         return 0
@@ -136,6 +137,17 @@ def _operands_of_loop(test: ast.expr) -> List[ast.expr]:
     if inner is not test and type(inner) is ast.BoolOp and isinstance(inner.op, ast.Or):
         return [negate(value) for value in inner.values]
     return operands(test)
+
+
+def _is_right_above(test: ast.expr, body: Block) -> bool:
+    """Return whether ``body`` begins on the line below ``test``, so that there is no line for a ``break``."""
+    # while (a                      the column of b is that of ``if not (b or c):``
+    #        and (b or c)):
+    #     d()
+    while isinstance(test, (ast.BoolOp, ast.UnaryOp)):
+        test = test.values[-1] if isinstance(test, ast.BoolOp) else test.operand
+    place, begins = span_of(test), start_of(body[0])
+    return place is not None and begins is not None and begins.line == place.end_line + 1
 
 
 def _is_one_test(statement: ast.If) -> bool:
