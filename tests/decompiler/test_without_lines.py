@@ -25,6 +25,11 @@ def argument_is_a_choice(self, item):
         return True
     self.say("can't")
 
+def text_that_ends_in_a_choice(node, n):
+    if not n:
+        raise TypeError(f"{node!r} takes {len(n)} argument{'s' if len(n) != 1 else ''}")
+    return f"{n!r} argument{'s' if n else ''}"
+
 def equal_operands(node, env):
     if node in env:
         if node == 1:

@@ -41,7 +41,7 @@ def split_exit_copies(graph: FlowGraph, repeated: Repeated) -> bool:
     groups: Dict[object, List[Block]] = {}
     ends = repeated.ends()
     for block in ends:
-        if block.ops and block.ops[-1].line is not None and _leaves(graph, block):
+        if block.ops and (block.ops[-1].line is not None or _ends_expression(block)) and _leaves(graph, block):
             last = block.ops[-1]
             where = block.term.target if isinstance(block.term, Jump) else None
             key = (where, block.region, block.leaves, last.op, line_of_statement(last))
@@ -58,6 +58,25 @@ def split_exit_copies(graph: FlowGraph, repeated: Repeated) -> bool:
     for block in longer:
         graph.cut(block, -cuts[block.id])
     return bool(longer)
+
+
+def _ends_expression(block: Block) -> bool:
+    """Return whether ``block`` ends an expression that begins before it: without lines, too, copies of its end are of
+    one statement."""
+    # n; FORMAT r; m; BRANCH false -> 1         f"{n!r}{'a' if m else 'b'}", whose parts are no values of their own
+    #    CONST 'a'; FORMAT; BUILD string 2; RETURN
+    # 1: CONST 'b'; FORMAT; BUILD string 2; RETURN
+    depth = 0
+    for instr in block.ops:
+        takes, leaves = effect(instr.op, instr.arg)
+        if takes > depth and instr.op not in _PLUMBING:
+            return True
+        depth += leaves - takes
+    return False
+
+
+_PLUMBING = frozenset({Op.SWAP, Op.COPY, Op.POP, Op.POP_EXC, Op.RETURN, Op.RAISE, Op.RERAISE})
+"""The operations of an exit that drop or return what statements around it keep on the stack."""
 
 
 def join_returned_constants(graph: FlowGraph) -> None:
