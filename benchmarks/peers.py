@@ -9,7 +9,8 @@
 The peers are installed from PyPI, each into its own virtual environment (build/peers), and are run as black boxes in
 separate processes. The code objects are the functions and methods of standard library modules, each compiled as a
 module of its own, so that one failure costs one function and not the module around it. They are compiled without
-decorators and docstrings: one of the peers drops those, and would have almost nothing right.
+decorators and docstrings: one of the peers drops those, and would have almost nothing right. Nor with annotations, for
+which the module has code of its own since 3.14.
 
 A result is judged by compiling it again and comparing with the original: ``identical`` has the same bytecode, constants
 and names; ``proved`` adds what our verifier proves to be equivalent. Otherwise it is ``differs`` (according to the
@@ -101,6 +102,7 @@ def functions(modules: Sequence[str], mirror: str = "plain") -> Iterator[Unit]:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 node.decorator_list = []
                 _drop_docstrings(node)
+                _drop_annotations(node)
                 OF_SOURCE.get(mirror, lambda function: None)(node)
                 code = OF_CODE.get(mirror, lambda code: code)(_compiled(ast.Module([node], []), file))
                 yield Unit(f"{Path(file).stem}.{node.name}:{node.lineno}", code, node)
@@ -111,6 +113,14 @@ def _drop_docstrings(function: ast.AST) -> None:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:] or [ast.copy_location(ast.Pass(), node.body[0])]
+
+
+def _drop_annotations(function: ast.AST) -> None:
+    for node in ast.walk(function):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
 
 
 def _compiled(source: Any, file: str) -> CodeType:

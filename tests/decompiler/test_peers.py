@@ -66,7 +66,7 @@ def test_a_peer_that_takes_too_long_has_refused(peers: Any, tmp_path: Path) -> N
 
 
 ALTERED = """\
-def f(self, key, /, *rest, limit=3):
+def f(self, key: str, *rest, limit=3) -> object:
     global seen
     seen = self.table[key].get("a", "b")
     try:
