@@ -344,10 +344,10 @@ def main() -> int:
     if options.peers:
         peers = [name for name in peers if name in options.peers.split(",")]
     if options.growth:
-        compare_growth(peers, options.limit, options.cache)
+        compare_growth(peers, options.limit, options.cache.resolve())
     else:
         for mirror in options.mirrors.split(","):
-            compare_peers(peers, options.modules.split(","), options.limit, options.cache, mirror)
+            compare_peers(peers, options.modules.split(","), options.limit, options.cache.resolve(), mirror)
     return 0
 
 
