@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import importlib.util
 import json
 import os
 import signal
@@ -148,7 +149,8 @@ def _become(asked: Dict[str, Any]) -> None:
     own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [first, *own, *path]
     sys.path_importer_cache.clear()
-    sys.orig_argv[:] = [sys.executable, *arguments]
+    if sys.version_info >= (3, 10):
+        sys.orig_argv[:] = [sys.executable, *arguments]
     main = type(sys)("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = main
@@ -179,8 +181,9 @@ def _folder(script: str) -> str:
 if __name__ == "__main__":
     import gc
 
-    for name in ("torch._dynamo", "torch._inductor.compile_fx"):
-        importlib.import_module(name)
+    if importlib.util.find_spec("torch") is not None:
+        for name in ("torch._dynamo", "torch._inductor.compile_fx"):
+            importlib.import_module(name)
     # What is here stays: a collection in the child would copy each page of it.
     gc.collect()
     gc.freeze()
