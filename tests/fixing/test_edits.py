@@ -13,12 +13,14 @@ pytest.importorskip("libcst", reason="libcst is not installed, which depyf fix e
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.fixing.branches import where_for_branch
-from depyf.fixing.dynamic import dynamic_compile, with_dynamic
+from depyf.fixing.branches import where_for_branch, where_for_item
+from depyf.fixing.dynamic import dynamic_compile, dynamic_source, with_dynamic
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, applied
+from depyf.fixing.items import detach_number
 from depyf.fixing.prints import move_print
 from depyf.fixing.problems import Problem
-from depyf.fixing.remedies import REMEDIES, edits_for
+from depyf.fixing.reasons import REASONS
+from depyf.fixing.remedies import REMEDIES, edits_for, why_no_edit
 from depyf.fixing.settings import inserted, setting
 from depyf.report.model.run import BREAK, LIMIT, RECOMPILATION, Run
 
@@ -44,7 +46,7 @@ def function(body: str) -> str:
 def where(folder: Path, body: str) -> str:
     """The body of ``f(x)`` after the edit of its first ``if``."""
     source = function(body)
-    line = next(at for at, text in enumerate(source.splitlines(), 1) if text.strip().startswith("if "))
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if f" {text}".find(" if ") >= 0)
     return textwrap.dedent(edited(project_of(folder, source), where_for_branch, problem_at(line)).split("\n", 2)[2])
 
 
@@ -63,6 +65,28 @@ def where(folder: Path, body: str) -> str:
         (
             "y = x * 2\nprint(y)\nif y.max() < y.mean():\n    y = y + 1\nreturn y",
             "y = x * 2\nprint(y)\ny = torch.where(y.max() < y.mean(), y + 1, y)\nreturn y\n",
+        ),
+        (
+            "if not torch.isfinite(x).all():\n    x = x * 0\nelse:\n    x = x + 1\nreturn x",
+            "x = torch.where(torch.isfinite(x).all(), x + 1, x * 0)\nreturn x\n",
+        ),
+        (
+            "if x.sum().item() > 0.5: return x + 1\nreturn -x",
+            "return torch.where(x.sum() > 0.5, x + 1, -x)\n",
+        ),
+        ("if bool((x > 1).any()): return x + 1\nreturn -x", "return torch.where((x > 1).any(), x + 1, -x)\n"),
+        (
+            "norm = x.norm()\nif 2 < float(norm): return x + 1\nreturn -x",
+            "norm = x.norm()\nreturn torch.where(2 < norm, x + 1, -x)\n",
+        ),
+        (
+            "bad = torch.isnan(x).any()\nz = (x * 2 if bad else x / 2) + 1",
+            "bad = torch.isnan(x).any()\nz = (torch.where(bad, x * 2, x / 2)) + 1\n",
+        ),
+        ("y = x * 2\nreturn y + 1 if y.sum() > 0 else y", "y = x * 2\nreturn torch.where(y.sum() > 0, y + 1, y)\n"),
+        (
+            "with torch.no_grad():\n    y = x.exp() / x if x.sum() > 0 else x ** 2\nreturn y",
+            "with torch.no_grad():\n    y = torch.where(x.sum() > 0, x.exp() / x, x ** 2)\nreturn y\n",
         ),
         (
             "for _ in range(2):\n    x = x - 1\n    if x.mean() > 0:\n        x = 2 * x\nreturn x",
@@ -103,11 +127,38 @@ def test_a_branch_whose_sides_are_pure_becomes_where(tmp_path: Path, before: str
         ("y = +x\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
         ("y = x * 2\nkeep.append(y)\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
         ("y = x * 2\nz = y\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
+        ("if x.sum().item() > 0.1:\n    y = x + 1\nelse:\n    y = x * 2", "a constant that all dtypes have"),
+        ("if x.sum().item() > -1:\n    y = x + 1\nelse:\n    y = x * 2", "a constant that all dtypes have"),
+        ("if x.max().item() > w.max():\n    y = x + 1\nelse:\n    y = x * 2", "a constant that all dtypes have"),
+        ("if int(x.sum()) > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("n = x.sum()\nn = w\nif n > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("n = x.sum()\nn.unsqueeze_(0)\nif n > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        ("for n in x.sum(), w:\n    if n > 0:\n        return x + 1\n    return x * 2", "the test is not known"),
+        ("def bool(x): ...\nif bool(x.any()):\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
+        (
+            "def bool(x): ...\nif bool(torch.isnan(x).any()):\n    y = x + 1\nelse:\n    y = -x",
+            "bool is not the builtin",
+        ),
+        ("y = x * 2\nif y.sum() > 0:\n    z = y + 1\nelse:\n    z = y\ny += 1\nreturn z", "y as it is"),
+        ("y = x * 2\nreturn g(y, y + 1 if y.sum() > 0 else y)", "y as it is"),
+        ("try:\n    y = x * 2\n    return y + 1 if y.sum() > 0 else y\nfinally:\n    y += 1", "y as it is"),
+        ("y = x * 2\nz = y + 1 if y.sum() > 0 else y\ny += 1\nreturn z", "y as it is"),
+        ("return x + 1 if x.sum() > 0 else x.exp()", "a call of x.exp"),
+        ("return 2.0 if x.sum() > 0 else 0.5", "a number"),
+        (
+            "with torch.no_grad():\n    torch.set_grad_enabled(a)\n    y = x + 1 if x.sum() > 0 else 1 / x",
+            "divides by a tensor",
+        ),
+        ("with torch.no_grad():\n    yield\n    y = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
+        ("with torch.no_grad():\n    y = lambda x: x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
+        ("with torch.no_grad():\n    y = 0\ny = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
+        ("with torch.no_grad(), torch.autocast(b):\n    y = x + 1 if x.sum() > 0 else x.exp()", "a call of x.exp"),
+        ("with torch.inference_mode(False):\n    y = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
+        ("with torch.no_grad():\n    y = x + 1 if x.sum() > 0 else x.clamp(0)", "a call of x.clamp"),
         ("if x:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x.any():\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x.sum(0) > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
-        ("if x.sum().item() > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x.sum() > 0 and flag:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x.sum() > len(w):\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("y = self.mean()\nif y.sum() > 0:\n    y = y * 2\nreturn y", "y as it is"),
@@ -126,12 +177,107 @@ def test_a_branch_whose_sides_are_not_known_to_be_pure_is_refused(tmp_path: Path
         where(tmp_path, body)
 
 
-def test_an_elif_and_a_conditional_expression_are_no_statements_to_replace(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("decorators", "is_edited"),
+    [
+        ("@torch.no_grad()\n@torch.compile", True),
+        ("@torch.compile(backend='eager')\n@torch.inference_mode()", True),
+        ("@torch.no_grad()\n@register", False),
+        ("@torch.enable_grad()\n@torch.no_grad()", False),
+        ("@torch.compile", False),
+    ],
+)
+def test_a_function_without_gradients_may_divide_in_a_side(tmp_path: Path, decorators: str, is_edited: bool) -> None:
+    source = f"import torch\n{decorators}\ndef f(x):\n    return 1 / x if x.sum() > 0 else x + 1\n"
+    line = source.count("\n")
+    if is_edited:
+        after = edited(project_of(tmp_path, source), where_for_branch, problem_at(line))
+        assert after.endswith("    return torch.where(x.sum() > 0, 1 / x, x + 1)\n")
+        return
+    with pytest.raises(NoEdit, match="divides by a tensor"):
+        where_for_branch(problem_at(line), project_of(tmp_path, source))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("n = x.abs().max().item()  # n\nreturn x / n", "n = x.abs().max().detach()  # n\nreturn x / n\n"),
+        (
+            "y = x * 2\nn = float(torch.sum(y))\nreturn n - y * 3 + w",
+            "y = x * 2\nn = torch.sum(y).detach()\nreturn n - y * 3 + w\n",
+        ),
+        ("return (x - x.mean().item()).relu() + w", "return (x - x.mean().detach()).relu() + w\n"),
+        (
+            "n = x.norm().item()\nz = x * n\nreturn n + x.relu()",
+            "n = x.norm().detach()\nz = x * n\nreturn n + x.relu()\n",
+        ),
+    ],
+)
+def test_a_number_that_is_used_with_its_own_tensor_alone_stays_a_tensor(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    source = function(before)
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if "item()" in text or "float(" in text)
+    project = project_of(tmp_path, source)
+    assert textwrap.dedent(edited(project, detach_number, problem_at(line)).split("\n", 2)[2]) == after
+    probe = applied(detach_number(problem_at(line), project).probe, project.source)["train.py"].decode()
+    assert ".is_floating_point() and " in probe
+    assert "else 1 / 0)" in probe
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("n = x.max().item()\nreturn x / n, n", "uses the number otherwise"),
+        ("n = x.max().item()\nreturn n / x", "uses the number otherwise"),
+        ("n = x.max().item()\nreturn x / (n + 1)", "uses the number otherwise|a number"),
+        ("n = x.max().item()\nreturn w / n", "with another tensor than x"),
+        ("n = x.max().item()\nreturn x / n + n * w", "with another tensor than x"),
+        ("n = x.max().item()\nreturn self.fc(x) / n", "a call of self.fc"),
+        ("n = x.max().item()\nif n > 0:\n    return x / n", "uses the number otherwise"),
+        ("n = x.max().item()\nreturn x ** n", "uses the number otherwise"),
+        ("n = x.max().item()\nn = 2\nreturn x * n", "n has other values"),
+        ("n = x.max().item()\nx = x.double()\nreturn x * n", "x is not known to be one tensor"),
+        ("n = x.max().item()\nx.data = w\nreturn x * n", "x is not known to be one tensor"),
+        ("for y in w:\n    n = y.max().item()\n    z = y * n", "a loop assigns it|not known to be one tensor"),
+        ("while w:\n    y = w()\n    n = y.max().item()\n    z = y * n", "a loop assigns it"),
+        ("n = x.max().item()\ng = lambda: x * n\nreturn g", "x is not known to be one tensor"),
+        ("n = x.argmax().item()\nreturn x * n", "is not known to have the dtype"),
+        ("n = x.max(0).item()\nreturn x * n", "is not known to have the dtype"),
+        ("n = (x > 0).sum().item()\nreturn x * n", "is not known to have the dtype"),
+        ("n = x.any().item()\nreturn x * n", "is not known to have the dtype"),
+        ("n = x.item()\nreturn x * n", "is not known to have the dtype"),
+        ("n = int(x.max())\nreturn x * n", "is not known to have the dtype"),
+        ("n = x.max().item()\nreturn x.add(n)", "uses the number otherwise"),
+        ("n = x.max().item()\nx += n\nreturn x", "x is not known to be one tensor"),
+        ("n = x.max().item()\nw.append(n)\nreturn x * n", "uses the number otherwise"),
+        ("with torch.autocast('cpu'):\n    return x * x.sum().item()", "uses autocast"),
+        ("float = g\nreturn x * float(x.sum())", "torch or float is another thing"),
+    ],
+)
+def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body: str, why: str) -> None:
+    source = function(body)
+    reads = ("item()", "float(", "int(")
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if any(each in text for each in reads))
+    with pytest.raises(NoEdit, match=why):
+        detach_number(problem_at(line), project_of(tmp_path, source))
+
+
+def test_an_item_in_a_test_is_a_branch_and_any_other_is_none(tmp_path: Path) -> None:
+    source = function("n = x.sum().item()\nif x.sum().item() > 0:\n    y = x + 1\nelse:\n    y = x * 2")
+    project = project_of(tmp_path, source)
+    assert "y = torch.where(x.sum() > 0, x + 1, x * 2)" in edited(project, where_for_item, problem_at(4))
+    with pytest.raises(NoEdit, match=r"^$"):
+        where_for_item(problem_at(3), project)
+
+
+def test_an_elif_and_two_conditional_expressions_are_not_replaced(tmp_path: Path) -> None:
     source = function("if flag:\n    y = x\nelif x.sum() > 0:\n    y = x + 1\nelse:\n    y = x * 2")
     with pytest.raises(NoEdit, match="no if statement"):
         where_for_branch(problem_at(5), project_of(tmp_path, source))
-    with pytest.raises(NoEdit, match="no if statement"):
-        where_for_branch(problem_at(3), project_of(tmp_path, function("y = x + 1 if x.sum() > 0 else x * 2")))
+    two = function("y = (x + 1 if x.sum() > 0 else x * 2) + (x + 1 if x.sum() > 1 else x * 2)")
+    with pytest.raises(NoEdit, match="no single conditional expression"):
+        where_for_branch(problem_at(3), project_of(tmp_path, two))
 
 
 def test_the_variant_for_eager_mode_raises_where_the_sides_are_of_two_kinds(tmp_path: Path) -> None:
@@ -209,7 +355,7 @@ def test_a_setting_imports_the_compiler_not_before_its_environment_variables_are
     ],
 )
 def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path: Path, body: str, why: str) -> None:
-    (make,) = edits_for(problem_at(3, BreakCause.ITEM), project_of(tmp_path, function(body)))
+    *_, make = edits_for(problem_at(3, BreakCause.ITEM), project_of(tmp_path, function(body)))
     with pytest.raises(NoEdit, match=why):
         make()
 
@@ -217,14 +363,14 @@ def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path
 def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_captured(tmp_path: Path) -> None:
     body = "n = x.item()\nm = x.max().item()\nk = max(1, len(a)) or 3\nreturn x * n + m / 2"
     project = replace(project_of(tmp_path, function(body)), found=frozenset({("train.py", 3), ("train.py", 4)}))
-    (make,) = edits_for(problem_at(3, BreakCause.ITEM), project)
+    *_, make = edits_for(problem_at(3, BreakCause.ITEM), project)
     assert make().changes
 
 
 def test_asserts_of_types_and_a_finally_do_not_matter_for_what_is_captured(tmp_path: Path) -> None:
     body = "assert x.dim() == 1 and isinstance(x, torch.Tensor), 'a'\ntry:\n    return x.item()\nfinally:\n    pass"
     for cause in (BreakCause.ITEM, BreakCause.DYNAMIC_SHAPE):
-        (make,) = edits_for(problem_at(5, cause), project_of(tmp_path, function(body)))
+        *_, make = edits_for(problem_at(5, cause), project_of(tmp_path, function(body)))
         assert make().changes
 
 
@@ -254,6 +400,12 @@ def test_a_setting_is_refused_where_the_program_sets_it_or_has_its_own_torch(tmp
             "@torch.compile(backend='eager',)\ndef f(x): ...\n",
             "@torch.compile(backend='eager',dynamic=True)\ndef f(x): ...\n",
         ),
+        (2, "net.compile(backend='eager')\n", "net.compile(backend='eager', dynamic=True)\n"),
+        (
+            3,
+            "from torch import compile\n@compile\ndef f(x): ...\n",
+            "from torch import compile\n@compile(dynamic=True)\ndef f(x): ...\n",
+        ),
         (2, "é = torch.compile(g)(torch.ones(3))  # c\n", "é = torch.compile(g, dynamic=True)(torch.ones(3))  # c\n"),
     ],
 )
@@ -268,6 +420,21 @@ def test_dynamic_is_given_to_torch_compile(line: int, before: str, after: str) -
 def test_dynamic_is_not_given_where_the_program_decides(source: str) -> None:
     with pytest.raises(NoEdit):
         with_dynamic(f"import torch\n{source}\n".encode(), "a.py", 2)
+
+
+def test_one_size_is_made_dynamic_by_the_name_of_its_variable(tmp_path: Path) -> None:
+    problem = Problem(RECOMPILATION, GuardCause.SIZE.value, "train.py", 2, "", "", "")
+    problem = replace(problem, checked="size of x in dimensions 0 and 2")
+    source = "import torch\nf = torch.compile(g)\n"
+    after = edited(project_of(tmp_path, source), dynamic_source, problem)
+    assert "\ntorch.compiler.config.dynamic_sources = \"L['x']:0,L['x']:2\"\n" in after
+    for other, checked, why in (
+        (source, "size of self.weight in dimension 0", "not that of a variable"),
+        (source + "torch._dynamo.mark_static(x)\n", problem.checked, "decides itself"),
+        (source + "h = torch.compile(g, dynamic=False)\n", problem.checked, "decides itself"),
+    ):
+        with pytest.raises(NoEdit, match=why):
+            dynamic_source(replace(problem, checked=checked), project_of(tmp_path, other))
 
 
 def test_dynamic_needs_the_place_of_the_call(tmp_path: Path) -> None:
@@ -329,11 +496,17 @@ def test_print_is_not_moved_where_it_could_print_something_else(tmp_path: Path, 
         move_print(problem_at(3, BreakCause.PRINT), project_of(tmp_path, function(body)))
 
 
-@pytest.mark.parametrize("cause", [BreakCause.LOGGING, BreakCause.WARNING])
-def test_a_log_record_and_a_warning_are_not_moved(tmp_path: Path, cause: BreakCause) -> None:
-    (make,) = edits_for(problem_at(4, cause), project_of(tmp_path, function("return x")))
-    with pytest.raises(NoEdit, match="no mechanical edit keeps the text"):
-        make()
+def test_a_finding_without_an_edit_says_why(tmp_path: Path) -> None:
+    for cause, why in (
+        (BreakCause.LOGGING, "no mechanical edit for this finding: Dynamo can leave methods of loggers out"),
+        (BreakCause.WARNING, "no mechanical edit for this finding: no setting keeps the text"),
+    ):
+        problem = problem_at(4, cause)
+        assert list(edits_for(problem, project_of(tmp_path, function("return x")))) == []
+        assert why_no_edit(problem).startswith(why)
+    with_edits = {cause for remedy in REMEDIES for cause in remedy.causes}
+    known = {each.value for kind in (BreakCause, GuardCause) for each in kind if each.value}
+    assert known - with_edits == set(REASONS)
 
 
 def test_a_print_that_may_be_traced_into_another_function_is_not_moved(tmp_path: Path) -> None:
@@ -397,6 +570,6 @@ def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Pat
         kind: len(list(edits_for(Problem(kind, BreakCause.ITEM.value, "train.py", 1, "", "", ""), project)))
         for kind in (BREAK, LIMIT)
     }
-    assert found == {BREAK: 1, LIMIT: 0}
+    assert found == {BREAK: 3, LIMIT: 0}
     between = f"{GuardCause.SIZE.value} (value that goes from one graph to the next)"
-    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 1
+    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 2

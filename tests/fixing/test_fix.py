@@ -78,8 +78,8 @@ def test_an_edit_that_removes_the_finding_and_changes_nothing_else_is_kept(tmp_p
     assert found["changed"] == ["train.py"]
     (row,) = [each for each in found["rows"] if each["kept"]]
     assert (row["place"], row["finding"]) == ("train.py:6", "graph break: a number read out of a tensor")
-    assert row["tried"][0]["before"].startswith("1 breaks, ")
-    assert row["tried"][0]["after"] == "0 breaks, 0 recompilations, 0 fallbacks, 1 graphs"
+    assert row["tried"][0]["before"].startswith("1 break, ")
+    assert row["tried"][0]["after"] == "0 breaks, 0 recompilations, 0 fallbacks, 1 graph"
 
 
 @pytest.mark.torch
@@ -179,15 +179,38 @@ def test_no_file_is_written_where_one_can_not_be(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a.py", "b.py", f"b.py.{os.getpid()}.part"]
 
 
+def test_files_that_were_written_are_put_back_where_a_later_one_can_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {f"{each}.py": b"old\n" for each in "abc"}
+    for name, text in before.items():
+        (tmp_path / name).write_bytes(text)
+    replace, fails, more = os.replace, ["c.py"], [""]
+
+    def failing(source: str, target: str) -> None:
+        if os.path.basename(target) in fails:
+            raise PermissionError(13, "Permission denied", target)
+        replace(source, target)
+        fails.extend(more)
+
+    monkeypatch.setattr(os, "replace", failing)
+    for later, error, left in (("", PermissionError, ()), ("a.py", NotWrittenError, ("a.py",))):
+        more[:] = [later]
+        with pytest.raises(error, match="a.py" if left else "c.py"):
+            write_files(str(tmp_path), before, dict.fromkeys(before, b"new\n"), force=True)
+        now = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+        assert now == {name: b"new\n" if name in left else b"old\n" for name in before}
+
+
 def test_the_table_says_what_was_kept_refused_and_why() -> None:
-    kept = TriedEdit("x = 1", "1 breaks", "0 breaks", "f() 1 ms")
-    refused = TriedEdit("y = 1", "1 breaks", "1 breaks", reason="the finding is still there")
+    kept = TriedEdit("x = 1", "1 break", "0 breaks", "f() 1 ms")
+    refused = TriedEdit("y = 1", "1 break", "1 break", reason="the finding is still there")
     rows = (
         FixRow("graph break: print", "a.py:1", "advice", (refused, kept)),
         FixRow("b", "a.py:2", "advice", reason="no mechanical edit for this finding"),
         FixRow("c", "a.py:3", "advice", reason="no mechanical edit for this finding", gone=True),
     )
-    found = Fixed(("a.py",), rows, "diff", before="1 breaks", after="0 breaks", files={"a.py": b""})
+    found = Fixed(("a.py",), rows, "diff", before="1 break", after="0 breaks", files={"a.py": b""})
     lines: List[str] = found.lines()
     assert "  refused  y = 1" in lines
     assert "           because the finding is still there" in lines

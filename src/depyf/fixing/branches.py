@@ -16,62 +16,136 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.syntax import parse
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, binds, dotted, name_of_torch, segment, tree_of
-from depyf.fixing.expressions import base_of_side, check_test, is_fresh
+from depyf.fixing.expressions import base_of_side, is_fresh, parts_of_test
 from depyf.fixing.problems import Problem
+from depyf.fixing.replacing import with_expression
+from depyf.fixing.variables import FUNCTIONS, SCOPES, function_at, has_line, only_value
+
+Chooses = Union[ast.If, ast.IfExp]
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """A statement that chooses: its test, both sides, and the variable that is assigned (empty: they are returned).
-    ``follows`` is the ``return`` after the ``if`` that is the other side, None if the ``if`` has it itself."""
+    """A statement or expression that chooses: its test, both sides, and the variable that is assigned (empty: the sides
+    are returned, or the value of an expression). ``follows`` is the ``return`` after the ``if`` that is the other side,
+    None if the ``if`` has it itself. ``statement`` is the statement that an expression is in, ``before`` the statements
+    before that one in its block."""
 
-    node: ast.If
+    node: Chooses
     target: str
     chosen: ast.expr
     other: Optional[ast.expr]
+    statement: ast.stmt
+    before: Sequence[ast.stmt]
     follows: Optional[ast.Return] = None
 
 
 def where_for_branch(problem: Problem, project: Project) -> Edit:
     """Return the edit of the ``if`` at the line of a graph break. Raises ``NoEdit``."""
     file, line = problem.file, problem.line
-    text = _where_text(project.source(file), file, line)
-    make = [
-        Change(file, line, lambda source, is_probe=each: _replaced(source, file, line, is_probe=is_probe))  # type: ignore[misc]
-        for each in (False, True)
-    ]
-    words = f"line {line}: {text[:80]}"
-    return Edit(("where", file, str(line)), words, (make[0],), (make[1],))
+    may_have_gradient = not _is_without_gradient(project, file, line)
+
+    def text_of(source: bytes, *, is_probe: bool = False) -> str:
+        return _where_text(source, file, line, is_probe=is_probe, has_gradient=may_have_gradient)
+
+    def change(*, is_probe: bool) -> Change:
+        return Change(file, line, lambda source: _replaced(source, file, line, text_of(source, is_probe=is_probe)))
+
+    words = f"line {line}: {text_of(project.source(file))[:80]}"
+    return Edit(("where", file, str(line)), words, (change(is_probe=False),), (change(is_probe=True),))
 
 
-def _where_text(source: bytes, file: str, line: int, *, is_probe: bool = False) -> str:
-    """Return the statement that replaces an ``if``."""
+def where_for_item(problem: Problem, project: Project) -> Edit:
+    """Return the same edit where a number is read out of a tensor in the test of the ``if``. Raises ``NoEdit``, without
+    a reason where the line has no ``if``."""
+    try:
+        _branch_at(project.tree(problem.file), problem.line)
+    except NoEdit as error:
+        raise NoEdit from error
+    return where_for_branch(problem, project)
+
+
+def _where_text(source: bytes, file: str, line: int, *, is_probe: bool, has_gradient: bool) -> str:
+    """Return the statement that replaces an ``if``, or the expression that replaces a conditional expression."""
     tree = tree_of(source, file)
     torch = name_of_torch(tree)
-    branch, before = _branch_at(tree, line)
-    check_test(branch.node.test, torch)
+    branch = _branch_at(tree, line)
+    function = function_at(tree, line)
+    names = {each.id for each in ast.walk(branch.node.test) if isinstance(each, ast.Name)}
+    values = {name: only_value(function, name) for name in names} if function is not None else {}
+    known = {name: value for name, value in values.items() if value is not None}
+    test, is_opposite = parts_of_test(branch.node.test, torch, known)
     sides = branch.chosen, branch.other or ast.Name(branch.target)
-    bases = {base_of_side(each, torch) for each in sides}
+    bases = {base_of_side(each, torch, has_gradient=has_gradient) for each in sides}
     if len(bases) != 1:
         raise NoEdit("the sides are computed from different variables, so that their shapes may differ")
     for each in sides:
-        if isinstance(each, ast.Name) and (_is_shared(tree, each.id, line) or not _is_made_before(each.id, before)):
+        if isinstance(each, ast.Name) and (
+            not _is_dropped(branch, each.id)
+            or _is_shared(tree, each.id, line)
+            or not _is_made_before(each.id, branch.before)
+        ):
             raise NoEdit(
                 f"one side is {each.id} as it is, which something else may refer to: torch.where makes a new tensor"
             )
-    if binds(tree, torch):
-        raise NoEdit(f"{torch} is not the module everywhere in the file")
-    texts = [segment(source, branch.node.test), segment(source, branch.chosen)]
+    called = {dotted(each.func) for each in ast.walk(branch.node.test) if isinstance(each, ast.Call)}
+    for name in (torch, *(called & {"bool", "float"})):
+        if binds(tree, name):
+            raise NoEdit(f"{name} is not the {'module' if name == torch else 'builtin'} everywhere in the file")
+    texts = [segment(source, branch.chosen)]
     texts.append(branch.target if branch.other is None else segment(source, branch.other))
-    start = f"{branch.target} = " if branch.target else "return "
-    function = _PROBE.format(torch=torch) if is_probe else f"{torch}.where"
-    return f"{start}{function}({', '.join(texts)})"
+    start = "" if isinstance(branch.node, ast.IfExp) else f"{branch.target} = " if branch.target else "return "
+    where = _PROBE.format(torch=torch) if is_probe else f"{torch}.where"
+    text = "".join(each if isinstance(each, str) else segment(source, each) for each in test)
+    return f"{start}{where}({', '.join([text, *(reversed(texts) if is_opposite else texts)])})"
 
+
+def _is_dropped(branch: _Branch, name: str) -> bool:
+    """Return whether a variable whose value is one of the sides is assigned or left then, so that nobody can tell its
+    old value from the result."""
+    node = branch.statement
+    if isinstance(branch.node, ast.If):
+        return branch.target in ("", name)
+    if isinstance(node, ast.Assign) and node.value is branch.node:
+        return [dotted(each) for each in node.targets] == [name]
+    return isinstance(node, ast.Return) and node.value is branch.node
+
+
+def _is_without_gradient(project: Project, file: str, line: int) -> bool:
+    """Return whether the function around a line computes without gradients in each call: all of it by a decorator, or
+    the line by a ``with``. In a generator or a coroutine the caller may end that in the middle."""
+    tree = project.tree(file)
+    torch = name_of_torch(tree)
+    if any(each in project.source(name) for name in project.imported() for each in _MAY_END) or binds(tree, torch):
+        return False
+    function = function_at(tree, line)
+    if not isinstance(function, ast.FunctionDef) or any(
+        isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await)) for each in ast.walk(function)
+    ):
+        return False
+
+    def is_off(node: ast.expr) -> bool:
+        name = dotted(node.func) if isinstance(node, ast.Call) and not node.args and not node.keywords else ""
+        return name in (f"{torch}.no_grad", f"{torch}.inference_mode")
+
+    for each in reversed(function.decorator_list):
+        if is_off(each):
+            return True
+        if dotted(each.func if isinstance(each, ast.Call) else each) != f"{torch}.compile":
+            break  # a decorator may keep the function as it is, and call it elsewhere
+    return any(
+        isinstance(node, ast.With) and has_line(node, line) and any(is_off(each.context_expr) for each in node.items)
+        for node in ast.walk(function)
+    )
+
+
+_MAY_END = (b"enable_grad", b"set_grad_enabled", b"__wrapped__", b"unwrap", b"autocast")
+"""What turns gradients on, finds a function without its decorators, or lets operations change the dtype."""
 
 _PROBE = (
     "(lambda c, a, b: {torch}.where(c, a, b) if c.dtype == {torch}.bool and not c.dim() and type(a) is type(b) and "
@@ -81,14 +155,25 @@ _PROBE = (
 """In the place of ``torch.where``: raises unless both sides are tensors of one kind."""
 
 
-def _branch_at(tree: ast.Module, line: int) -> Tuple[_Branch, List[ast.stmt]]:
-    """Return the ``if`` whose test is at a line, and the statements before it in its block."""
+def _branch_at(tree: ast.Module, line: int) -> _Branch:
+    """Return the ``if`` whose test is at a line, else the one conditional expression at the line."""
+    found: List[_Branch] = []
     for block in _blocks(tree):
         for at, node in enumerate(block):
             if isinstance(node, ast.If) and node.lineno <= line <= (node.test.end_lineno or line):
                 follows = block[at + 1] if at + 1 < len(block) else None
-                return _taken_apart(node, follows), block[:at]
-    raise NoEdit("there is no if statement at the line (a while, an assert, and, or, a conditional expression)")
+                return _taken_apart(node, block[:at], follows)
+            if node.lineno <= line <= (node.end_lineno or line) and not hasattr(node, "body"):
+                found += [
+                    _Branch(each, "", each.body, each.orelse, node, block[:at])
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.IfExp) and each.lineno <= line <= (each.end_lineno or line)
+                ]
+    if len(found) == 1:
+        return found[0]
+    raise NoEdit(
+        "there is no if statement and no single conditional expression at the line (a while, an assert, and, or)"
+    )
 
 
 def _blocks(tree: ast.AST) -> Iterator[List[ast.stmt]]:
@@ -101,16 +186,16 @@ def _blocks(tree: ast.AST) -> Iterator[List[ast.stmt]]:
                 yield block
 
 
-def _taken_apart(node: ast.If, follows: Optional[ast.stmt]) -> _Branch:
+def _taken_apart(node: ast.If, before: Sequence[ast.stmt], follows: Optional[ast.stmt]) -> _Branch:
     target, chosen = _side(node.body)
     if node.orelse:
         if target != (found := _side(node.orelse))[0]:
             raise NoEdit("the sides do not assign the same variable")
-        return _Branch(node, target, chosen, found[1])
+        return _Branch(node, target, chosen, found[1], node, before)
     if target:
-        return _Branch(node, target, chosen, None)
+        return _Branch(node, target, chosen, None, node, before)
     if isinstance(follows, ast.Return) and follows.value is not None:
-        return _Branch(node, "", chosen, follows.value, follows)
+        return _Branch(node, "", chosen, follows.value, node, before, follows)
     raise NoEdit("what follows the if is no return")
 
 
@@ -142,28 +227,29 @@ def _is_made_before(name: str, before: Sequence[ast.stmt]) -> bool:
 def _is_shared(tree: ast.Module, name: str, line: int) -> bool:
     """Return whether something else may refer to the value of a variable of the function around a line although no
     statement of that function names both: an inner function, another function by ``global``, a copy of all locals."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    inner = (*functions, ast.Lambda, ast.GeneratorExp, ast.ClassDef)
-    around = [
-        each for each in ast.walk(tree) if isinstance(each, functions) and each.lineno <= line <= (each.end_lineno or 0)
-    ]
+    around = [each for each in ast.walk(tree) if isinstance(each, FUNCTIONS) and has_line(each, line)]
     for node in (node for function in around[-1:] for node in ast.walk(function) if node is not function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.NamedExpr)):
             return True
+        if getattr(node, "finalbody", None):  # it may change what the function returns, after the return
+            return True
         if isinstance(node, ast.Call) and dotted(node.func) in ("locals", "vars", "eval", "exec"):
             return True
-        if isinstance(node, inner) and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
+        if isinstance(node, SCOPES) and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
             return True
     return not around or (bool(binds(tree, "print")))
 
 
-def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:
-    """Return the source with the statement in the place of the ``if``. Comments inside of it are put above."""
+def _replaced(source: bytes, file: str, line: int, text: str) -> bytes:
+    """Return the source with the text in the place of the ``if`` or of the conditional expression. Comments inside of
+    a statement are put above."""
     import libcst
     from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
-    text = _where_text(source, file, line, is_probe=is_probe)
-    branch, _ = _branch_at(tree_of(source, file), line)
+    tree = tree_of(source, file)
+    branch = _branch_at(tree, line)
+    if isinstance(branch.node, ast.IfExp):
+        return with_expression(source, file, tree, branch.node, text)
     wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
     module = wrapper.module
     places = wrapper.resolve(PositionProvider).items()
@@ -189,9 +275,9 @@ def _replaced(source: bytes, file: str, line: int, *, is_probe: bool) -> bytes:
 def _check_result(source: bytes, after: bytes, file: str, line: int, text: str) -> None:
     """Raise ``NoEdit`` unless the edited source is the old one with that statement alone in the place of the ``if``."""
     tree = tree_of(source, file)
-    branch, before = _branch_at(tree, line)
+    branch = _branch_at(tree, line)
     for block in _blocks(tree):
-        at = len(before)
+        at = len(branch.before)
         if at < len(block) and block[at] is branch.node:
             block[at : at + 1 + (branch.follows is not None)] = parse(f"def f():\n {text}").body[0].body  # type: ignore[attr-defined]
             break

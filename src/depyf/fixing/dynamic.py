@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import List, Union
 
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, decoded, dotted, name_of_torch, tree_of
+from depyf.fixing.edits import Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
+from depyf.fixing.settings import edit_with_statement
+
+_Compile = Union[ast.Call, ast.Attribute, ast.Name]
 
 
 def dynamic_compile(problem: Problem, project: Project) -> Edit:
@@ -20,6 +24,31 @@ def dynamic_compile(problem: Problem, project: Project) -> Edit:
     return Edit(("dynamic", file, str(line)), f"line {line}: torch.compile(dynamic=True)", (change,))
 
 
+def dynamic_source(problem: Problem, project: Project) -> Edit:
+    """Return the edit that makes one size of one variable dynamic, wherever a compiled function has a variable of this
+    name. Raises ``NoEdit``."""
+    found = _SIZE.fullmatch(problem.checked)
+    if found is None:
+        raise NoEdit("the size that varies is not that of a variable")
+    for file in project.imported():
+        if any(each in project.source(file) for each in _DECIDES):
+            raise NoEdit(f"{file} decides itself which sizes are dynamic")
+    name, dimensions = found[1], re.findall(r"\d+", found[2])
+    sources = ",".join(f"L['{name}']:{each}" for each in dimensions)
+    return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources = "{sources}"')
+
+
+_SIZE = re.compile(r"size of (\w+) in dimensions? (\d+(?:(?:, | and )\d+)*)")
+_DECIDES = (
+    b"dynamic=",
+    b"mark_static",
+    b"mark_dynamic",
+    b"mark_unbacked",
+    b"automatic_dynamic_shapes",
+    b"dynamic_shapes",
+)
+
+
 def with_dynamic(source: bytes, file: str, line: int) -> bytes:
     """Return the source with ``dynamic=True`` in the one ``torch.compile`` at a line. Raises ``NoEdit``."""
     import libcst
@@ -27,10 +56,8 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
 
     node = _compile_at(tree_of(source, file), line)
     wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
-    kind = libcst.Call if isinstance(node, ast.Call) else libcst.Attribute
-    # Columns of ast are bytes, columns of libcst characters.
-    text = decoded(source).splitlines()[node.lineno - 1]
-    column = len(text.encode("utf-8")[: node.col_offset].decode("utf-8"))
+    kind = libcst.Call if isinstance(node, ast.Call) else (libcst.Attribute, libcst.Name)
+    column = column_of(source, node)
     module, name = wrapper.module, dotted(node.func if isinstance(node, ast.Call) else node)
     found = [
         each
@@ -51,7 +78,7 @@ def with_dynamic(source: bytes, file: str, line: int) -> bytes:
     if isinstance(old, libcst.Call):
         new = old.with_changes(args=[*_separated(old.args), argument])
     else:
-        new = libcst.Call(libcst.ensure_type(old, libcst.Attribute), [argument])
+        new = libcst.Call(libcst.ensure_type(old, libcst.BaseExpression), [argument])
     after: bytes = libcst.ensure_type(module.deep_replace(old, new), libcst.Module).bytes
     _check_result(source, after, file, line)
     return after
@@ -84,13 +111,17 @@ def _separated(args: object) -> List[object]:
     return found
 
 
-def _compile_at(tree: ast.Module, line: int) -> Union[ast.Call, ast.Attribute]:
+def _compile_at(tree: ast.Module, line: int) -> _Compile:
     """Return the call of ``torch.compile`` at a line, or the decorator that names it without calling it."""
-    name = f"{name_of_torch(tree)}.compile"
-    calls = [
+    names = _names_of_compile(tree)
+    around = [
         each
         for each in ast.walk(tree)
-        if isinstance(each, ast.Call) and dotted(each.func) == name and each.lineno <= line <= (each.end_lineno or 0)
+        if isinstance(each, ast.Call) and each.lineno <= line <= (each.end_lineno or 0) and dotted(each.func)
+    ]
+    # model.compile() of a module calls torch.compile.
+    calls = [each for each in around if dotted(each.func) in names] or [
+        each for each in around if dotted(each.func).rpartition(".")[2] == "compile" and "." in dotted(each.func)
     ]
     decorators = [
         each
@@ -99,13 +130,33 @@ def _compile_at(tree: ast.Module, line: int) -> Union[ast.Call, ast.Attribute]:
         # A decorated function begins with its decorators for some Pythons, and with def for others.
         and any(each.lineno <= line <= node.lineno for each in node.decorator_list)
         for each in node.decorator_list
-        if (isinstance(each, ast.Attribute) and dotted(each) == name)
-        or (isinstance(each, ast.Call) and dotted(each.func) == name)
+        if (isinstance(each, (ast.Attribute, ast.Name)) and dotted(each) in names)
+        or (isinstance(each, ast.Call) and dotted(each.func) in names)
     ]
-    found: List[Union[ast.Call, ast.Attribute]] = [*calls, *(each for each in decorators if each not in calls)]
+    found: List[Union[ast.Call, ast.Attribute, ast.Name]] = [
+        *calls,
+        *(each for each in decorators if each not in calls),
+    ]
     if len(found) != 1:
-        raise NoEdit(f"there is no single {name} at line {line}")
+        raise NoEdit(f"there is no single {names[0]} at line {line}")
     for keyword in found[0].keywords if isinstance(found[0], ast.Call) else ():
         if keyword.arg in (None, "dynamic"):
             raise NoEdit("torch.compile is given dynamic, or arguments with **")
     return found[0]
+
+
+def _names_of_compile(tree: ast.Module) -> List[str]:
+    """Return the names that ``torch.compile`` has in a file. Raises ``NoEdit`` where it has none."""
+    found = [
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "torch" and not node.level
+        for alias in node.names
+        if alias.name == "compile"
+    ]
+    try:
+        return [f"{name_of_torch(tree)}.compile", *found]
+    except NoEdit:
+        if not found:
+            raise
+        return found

@@ -136,11 +136,23 @@ def decoded(source: bytes) -> str:
     return source.decode(encoding)
 
 
+def column_of(source: bytes, node: ast.expr) -> int:
+    """Return the column of an expression in characters, as libcst counts; columns of ast are bytes."""
+    text = decoded(source).splitlines()[node.lineno - 1]
+    return len(text.encode("utf-8")[: node.col_offset].decode("utf-8"))
+
+
 def segment(source: bytes, node: ast.expr) -> str:
     """Return the text of an expression, on one line."""
     found = ast.get_source_segment(decoded(source), node) or ""
     if "\n" in found or "#" in found:
         raise NoEdit("the expression is written over several lines")
+    try:
+        is_it = ast.dump(parse(found, mode="eval").body) == ast.dump(node)
+    except synchronous(SyntaxError, ValueError) as error:
+        raise NoEdit("the text of an expression was not found") from error
+    if not is_it:  # Python 3.11 and older do not know the columns in an f-string
+        raise NoEdit("the text of an expression was not found")
     return found
 
 

@@ -3,14 +3,15 @@
 ``torch.where`` evaluates both sides. A side that is not chosen must raise nothing, have no side effect, have the shape
 of the other side, and leave the gradient alone: the gradient of the side that is not chosen is zero times its
 derivative, which is NaN where the derivative is not finite (of ``1 / x`` and ``sqrt`` at 0, of ``x * y`` where ``y`` is
-infinite). So a side consists of one tensor and of operations whose derivatives are constants.
+infinite). So a side consists of one tensor and of operations whose derivatives are constants. Where no gradient is
+computed, any operation on each element alone will do.
 """
 
 from __future__ import annotations
 
 import ast
 import math
-from typing import List, Optional, Set
+from typing import List, Mapping, Optional, Set, Tuple, Type, Union
 
 from depyf.fixing.edits import NoEdit, dotted
 
@@ -19,8 +20,19 @@ _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm", "a
 
 _TESTS = frozenset(("isnan", "isinf", "isfinite"))
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_TEXTS: Mapping[Type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="
+}  # fmt: skip
 _LARGEST = 1e4
 """Constants in a side are at most so large: those that overflow a dtype would be infinite derivatives."""
+
+_ELEMENTWISE = frozenset(
+    ("relu", "abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "tanh", "sigmoid", "reciprocal")
+)
+"""Methods and functions that, of floating point numbers, compute each element alone, keep the dtype and never raise."""
+
+_WITH_GRADIENT = ("relu",)
+"""Those whose derivative is finite everywhere."""
 
 _FRESH = _REDUCTIONS | _TESTS | frozenset(
     ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "std", "var",
@@ -41,10 +53,12 @@ def number(node: ast.expr) -> Optional[float]:
     return float(value) if type(value) in (int, float) and math.isfinite(value) else None  # type: ignore[arg-type]
 
 
-def check_test(node: ast.expr, torch: str) -> None:
-    """Raise ``NoEdit`` unless a test is a tensor of one bool without dimensions, for any tensors in it."""
+def check_test(node: ast.expr, torch: str, known: Mapping[str, ast.expr]) -> None:
+    """Raise ``NoEdit`` unless a test is a tensor of one bool without dimensions, for any tensors in it. ``known`` are
+    the values of variables."""
+    node = _value(node, known)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _COMPARED):
-        sides = [node.left, node.comparators[0]]
+        sides = [_value(each, known) for each in (node.left, node.comparators[0])]
         reduced = [_is_reduction(each, torch) for each in sides]
         if any(reduced) and all(is_one or number(each) is not None for is_one, each in zip(reduced, sides)):
             return
@@ -55,6 +69,55 @@ def check_test(node: ast.expr, torch: str) -> None:
         if is_test or isinstance(reduced_value, ast.Compare):
             return
     raise NoEdit("the test is not known to be one bool without dimensions (x.sum() > 0, torch.isnan(x).any())")
+
+
+def _value(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
+    """Return the value of a variable, if it is known; any other expression as it is."""
+    return known.get(node.id, node) if isinstance(node, ast.Name) else node
+
+
+def parts_of_test(node: ast.expr, torch: str, known: Mapping[str, ast.expr]) -> Tuple[List[Union[ast.expr, str]], bool]:
+    """Return a test as a tensor of one bool, in parts: expressions of the source and the text between; and whether the
+    test is the opposite of that bool. ``bool(x.any())``, ``x.any().item()`` and ``x.sum().item() > 0`` are tests of
+    numbers of Python, which are the same tests without these calls. Raises ``NoEdit``."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        parts, is_opposite = parts_of_test(node.operand, torch, known)
+        return parts, not is_opposite
+    inner = without_item(node, "bool")
+    if inner is not node:
+        return parts_of_test(inner, torch, known)
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        check_test(node, torch, known)
+        return [node], False
+    sides = [node.left, node.comparators[0]]
+    tensors = [without_item(each, "float") for each in sides]
+    if tensors == sides:
+        check_test(node, torch, known)
+        return [node], False
+    # A tensor compares in its own dtype, a number of Python in double precision: 0.1 is another number in float32.
+    if not any(_is_in_all_dtypes(number(each)) for each in tensors):
+        raise NoEdit(
+            "the test compares a number that was read out of a tensor, and not with a constant that all dtypes have "
+            "(0, 1, 0.5): without item() the comparison may have another result"
+        )
+    check_test(ast.Compare(tensors[0], node.ops, tensors[1:]), torch, known)
+    return [tensors[0], f" {_TEXTS[type(node.ops[0])]} ", tensors[1]], False
+
+
+def without_item(node: ast.expr, function: str) -> ast.expr:
+    """Return ``x`` of ``x.item()`` and of ``function(x)``; any other expression as it is."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return node
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        return node.func.value
+    is_converted = dotted(node.func) == function and len(node.args) == 1
+    return without_item(node.args[0], function) if is_converted else node
+
+
+def _is_in_all_dtypes(value: Optional[float]) -> bool:
+    """Return whether each dtype of integers and floating point numbers has a number, or compares with it as Python
+    does: at most 8 binary digits, from 0 to 127."""
+    return value is not None and (value == 0 or (2**-8 <= value <= 127 and (math.frexp(value)[0] * 256).is_integer()))
 
 
 def _method(node: ast.Call) -> str:
@@ -89,31 +152,36 @@ def _is_tested(node: ast.expr, torch: str) -> bool:
     return False
 
 
-def base_of_side(node: ast.expr, torch: str) -> str:
+def base_of_side(node: ast.expr, torch: str, *, has_gradient: bool = True) -> str:
     """Return the one variable that a side is computed from. Raises ``NoEdit`` for a side that may not be evaluated
-    where the program would not."""
+    where the program would not. Without gradients a side may be anything that is computed for each element alone."""
     names: Set[str] = set()
-    _check_side(node, torch, names)
+    _check_side(node, torch, names, has_gradient=has_gradient)
     if len(names) != 1:
         raise NoEdit("a side is not computed from one variable alone, so that the shapes of both may differ")
     return names.pop()
 
 
-def _check_side(node: ast.expr, torch: str, names: Set[str]) -> None:
+def _check_side(node: ast.expr, torch: str, names: Set[str], *, has_gradient: bool) -> None:
     if isinstance(node, ast.Name):
         names.add(node.id)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        _check_side(node.operand, torch, names)
+        _check_side(node.operand, torch, names, has_gradient=has_gradient)
     elif isinstance(node, ast.BinOp):
-        _check_operation(node, torch, names)
-    elif isinstance(node, ast.Call) and not node.keywords and _method(node) == "relu":
-        is_function = dotted(node.func) in (f"{torch}.relu", f"{torch}.nn.functional.relu")
+        _check_operation(node, torch, names, has_gradient=has_gradient)
+    elif (
+        isinstance(node, ast.Call)
+        and not node.keywords
+        and _method(node) in (_WITH_GRADIENT if has_gradient else _ELEMENTWISE)
+    ):
+        name = _method(node)
+        is_function = dotted(node.func) in (f"{torch}.{name}", f"{torch}.nn.functional.{name}")
         if is_function and len(node.args) == 1:
-            _check_side(node.args[0], torch, names)
+            _check_side(node.args[0], torch, names, has_gradient=has_gradient)
         elif isinstance(node.func, ast.Attribute) and not node.args and not is_function:
-            _check_side(node.func.value, torch, names)
+            _check_side(node.func.value, torch, names, has_gradient=has_gradient)
         else:
-            raise NoEdit("relu with other arguments")
+            raise NoEdit(f"{name} with other arguments")
     elif number(node) is not None:
         raise NoEdit("a side is a number, and no tensor")
     else:
@@ -123,12 +191,14 @@ def _check_side(node: ast.expr, torch: str, names: Set[str]) -> None:
         )
 
 
-def _check_operation(node: ast.BinOp, torch: str, names: Set[str]) -> None:
+def _check_operation(node: ast.BinOp, torch: str, names: Set[str], *, has_gradient: bool) -> None:
     values = [number(node.left), number(node.right)]
     if any(each is not None and abs(each) > _LARGEST for each in values):
         raise NoEdit("a side has a large constant")
     if isinstance(node.op, (ast.Add, ast.Sub)):
         pass
+    elif not has_gradient and isinstance(node.op, (ast.Mult, ast.Div, ast.Pow)):
+        pass  # no derivative that could be NaN, and a division by zero is infinite
     elif isinstance(node.op, ast.Mult):
         if values == [None, None]:
             raise NoEdit("a side multiplies two tensors: its gradient is NaN where one is infinite and not chosen")
@@ -143,7 +213,7 @@ def _check_operation(node: ast.BinOp, torch: str, names: Set[str]) -> None:
         raise NoEdit("a side is a number, and no tensor")
     for operand, value in zip((node.left, node.right), values):
         if value is None:
-            _check_side(operand, torch, names)
+            _check_side(operand, torch, names, has_gradient=has_gradient)
 
 
 def _what(node: ast.expr) -> str:

@@ -25,7 +25,8 @@ class Problem:
     """One finding. ``cause`` is the value of a ``BreakCause`` or a ``GuardCause``, empty if there is none. ``file`` is
     relative to the folder of the program, empty for a file outside; ``text`` is the line without spaces around it.
     ``frames`` is the largest number of functions that were traced, one in the other, where it was found.
-    ``compiled_at`` are the file and line of the call of ``torch.compile``. ``about`` tells findings of a line apart."""
+    ``compiled_at`` are the file and line of the call of ``torch.compile``. ``about`` tells findings of a line apart.
+    ``checked`` is what a guard has checked, in words."""
 
     kind: str
     cause: str
@@ -37,6 +38,7 @@ class Problem:
     advice: str = ""
     frames: int = 1
     compiled_at: Optional[Tuple[str, int]] = None
+    checked: str = ""
 
     @property
     def key(self) -> Key:
@@ -103,6 +105,7 @@ def _recompilations(run: Run, root: str) -> Iterator[Problem]:
             compiled_at=_file_and_line(
                 run, root, at_compile.get(each.function) or at_compile.get(run.root(each.function))
             ),
+            checked=checked,
         )
 
 
@@ -194,7 +197,10 @@ def _occurrences(run: Run, root: str) -> List[Problem]:
 def counted_words(run: Run) -> str:
     """Return the counts of a run in a few words."""
     counts = counts_of(run)
-    return (
-        f"{counts.graph_breaks} breaks, {counts.recompilations} recompilations, {counts.fallbacks} fallbacks, "
-        f"{counts.graphs} graphs"
-    )
+    numbers = {
+        "break": counts.graph_breaks,
+        "recompilation": counts.recompilations,
+        "fallback": counts.fallbacks,
+        "graph": counts.graphs,
+    }
+    return ", ".join(f"{number} {word}{'s' * (number != 1)}" for word, number in numbers.items())

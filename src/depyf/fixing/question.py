@@ -16,7 +16,7 @@ from depyf.answers.fixed import Fixed, FixRow, TriedEdit
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.fixing.edits import Edit, NoEdit, Project, applied, require_libcst
 from depyf.fixing.problems import Key, Problem, compiled_lines, counted_words, new_problems, problems_of, user_files
-from depyf.fixing.remedies import edits_for
+from depyf.fixing.remedies import NO_EDIT, edits_for, why_no_edit
 from depyf.fixing.sameness import Baseline, baseline_of, slower, why_not_same
 from depyf.fixing.trials import CannotTryError, Trial, Trials
 from depyf.report.diff.unified import unified
@@ -24,7 +24,6 @@ from depyf.report.model.run import Run
 from depyf.running.program import UserProgram
 from depyf.running.shadowing import command_of
 
-NO_EDIT = "no mechanical edit for this finding"
 _MORE_SECONDS = 120.0
 
 
@@ -80,7 +79,8 @@ class _Fixing:
         removed: Dict[Tuple[str, ...], List[Problem]] = {}
         for problem in problems:
             if any(problem.key not in each.left for each in self._alone.values()):
-                rows.append(FixRow(problem.words, problem.place, problem.advice, reason=NO_EDIT))  # it is gone already
+                # It is gone already.
+                rows.append(FixRow(problem.words, problem.place, problem.advice, reason=why_no_edit(problem)))
                 continue
             row, edit = self._row(problem, project, known)
             rows.append(row)
@@ -115,7 +115,7 @@ class _Fixing:
             if not verdict.reason:
                 self._alone[edit.key] = verdict
                 return FixRow(row.finding, row.place, row.advice, tuple(tried)), edit
-        reason = "; ".join(dict.fromkeys(reasons)) or ("" if tried else NO_EDIT)
+        reason = "; ".join(dict.fromkeys(filter(None, reasons))) or ("" if tried else why_no_edit(problem))
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
 
     def _tried(self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline) -> _Verdict:
@@ -188,7 +188,10 @@ class _Fixing:
             trial = self._trials.run(edited, eager=True, limit=limit)
             why = why_not_same(eager, trial, exact_text=False, exactly=True)
             if why and changes is not None and "ZeroDivisionError" in trial.err:
-                return "the sides are no floating point tensors of the same shape, dtype and device in all calls"
+                return (
+                    "some calls have other tensors than the edit assumes: floating point, and for the sides of a "
+                    "branch of the same shape, dtype and device"
+                )
             if why:
                 return f"in eager mode, {why}"
         return ""

@@ -11,13 +11,17 @@ from typing import Callable, FrozenSet, Iterator, Tuple
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
-from depyf.fixing.branches import where_for_branch
-from depyf.fixing.dynamic import dynamic_compile
-from depyf.fixing.edits import Edit, NoEdit, Project
+from depyf.fixing.branches import where_for_branch, where_for_item
+from depyf.fixing.dynamic import dynamic_compile, dynamic_source
+from depyf.fixing.edits import Edit, Project
+from depyf.fixing.items import detach_number
 from depyf.fixing.prints import move_print
 from depyf.fixing.problems import Problem
+from depyf.fixing.reasons import REASONS
 from depyf.fixing.settings import setting
 from depyf.report.model.run import LIMIT, RECOMPILATION
+
+NO_EDIT = "no mechanical edit for this finding"
 
 
 @dataclass(frozen=True)
@@ -50,24 +54,11 @@ def both(
     return make
 
 
-def no_edit_for_logging(problem: Problem, project: Project) -> Edit:
-    """Raise ``NoEdit``: each setting for methods of loggers loses what is logged."""
-    raise NoEdit(
-        "no mechanical edit keeps the text: Dynamo can leave methods of loggers out (ignore_logger_methods), and not "
-        "move them. Log outside of the compiled function"
-    )
-
-
-def no_edit_for_warning(problem: Problem, project: Project) -> Edit:
-    """Raise ``NoEdit``: a warning that Dynamo moves has another line, or is lost."""
-    raise NoEdit(
-        "no mechanical edit keeps the text: a warning that Dynamo moves names the line of the function, and one of a "
-        "function that is traced into another is lost. Warn outside of the compiled function"
-    )
-
-
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
+    # Without the number there is no synchronization with the device, either.
+    Remedy(_for(BreakCause.ITEM), where_for_item),
+    Remedy(_for(BreakCause.ITEM), detach_number),
     Remedy(
         _for(BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST),
         setting("torch._dynamo.config.capture_scalar_outputs = True", captures=True),
@@ -77,8 +68,6 @@ REMEDIES: Tuple[Remedy, ...] = (
         setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True", captures=True),
     ),
     Remedy(_for(BreakCause.PRINT), move_print),
-    Remedy(_for(BreakCause.WARNING), no_edit_for_warning),
-    Remedy(_for(BreakCause.LOGGING), no_edit_for_logging),
     Remedy(
         _for(BreakCause.RNN),
         setting(
@@ -107,6 +96,11 @@ REMEDIES: Tuple[Remedy, ...] = (
         ),
         dynamic_compile,
     ),
+    Remedy(_for(GuardCause.SIZE), dynamic_source),
+    Remedy(
+        _for(GuardCause.EQUAL_SIZES),
+        both(setting("torch.fx.experimental._config.use_duck_shape = False"), dynamic_compile),
+    ),
 )
 
 
@@ -114,8 +108,18 @@ def edits_for(problem: Problem, project: Project) -> Iterator[Callable[[], Edit]
     """Yield the edits of a problem, to be made: each raises ``NoEdit`` where it is none."""
     if problem.kind == LIMIT:
         return
-    # Of guards, the origin of the value follows in parentheses.
-    cause = problem.cause.partition(" (")[0] if problem.kind == RECOMPILATION else problem.cause
+    cause = _cause_of(problem)
     for remedy in REMEDIES:
         if cause in remedy.causes:
             yield lambda remedy=remedy: remedy.make(problem, project)  # type: ignore[misc]
+
+
+def why_no_edit(problem: Problem) -> str:
+    """Return why there is no edit for a finding in words, in general where its cause is not known."""
+    reason = REASONS.get(_cause_of(problem), "")
+    return f"{NO_EDIT}: {reason}" if reason else NO_EDIT
+
+
+def _cause_of(problem: Problem) -> str:
+    # Of guards, the origin of the value follows in parentheses.
+    return problem.cause.partition(" (")[0] if problem.kind == RECOMPILATION else problem.cause

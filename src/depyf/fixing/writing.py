@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Mapping
+from typing import List, Mapping, Sequence, Tuple
 
-from depyf.base.asynchronous import synchronous
+from depyf.base.asynchronous import suppressed, synchronous
 
 
 class NotWrittenError(Exception):
@@ -17,8 +17,9 @@ class NotWrittenError(Exception):
 
 
 def write_files(root: str, before: Mapping[str, bytes], after: Mapping[str, bytes], *, force: bool) -> None:
-    """Write all files or none. A file that has changed since it was tried is never written; a file that git does not
-    know as clean needs ``force``. Raises ``NotWrittenError`` and ``OSError``."""
+    """Write all files or none: if one can't be written, those before it get their old content back. A file that has
+    changed since it was tried is never written; a file that git does not know as clean needs ``force``. Raises
+    ``NotWrittenError`` and ``OSError``."""
     for file in after:
         with open(os.path.join(root, file), "rb") as opened:
             if opened.read() != before[file]:
@@ -28,21 +29,40 @@ def write_files(root: str, before: Mapping[str, bytes], after: Mapping[str, byte
                 f"{file} is not committed in git as it is, so that the edit could not be undone: commit it first, or "
                 "use --force. Nothing was written"
             )
-    parts = {}
+    parts: List[Tuple[str, str, str]] = []
     try:
+        # All that needs room on the disk comes first. What follows only renames.
         for file, source in after.items():
             path = os.path.realpath(os.path.join(root, file))
-            part = f"{path}.{os.getpid()}.part"
-            with open(part, "xb") as opened:
-                parts[part] = path
-                opened.write(source)
-            os.chmod(part, os.stat(path).st_mode & 0o7777)
-        for part, path in parts.items():
-            os.replace(part, path)
+            new, old = (f"{path}.{os.getpid()}.{end}" for end in ("part", "old.part"))
+            for part, content in ((new, source), (old, before[file])):
+                with open(part, "xb") as opened:
+                    parts += [(path, new, old)] if part == new else []
+                    opened.write(content)
+                os.chmod(part, os.stat(path).st_mode & 0o7777)
+        for path, new, _ in parts:
+            os.replace(new, path)
+    except BaseException as error:
+        _put_back([(path, old) for path, new, old in parts if not os.path.exists(new)], error)
+        raise
     finally:
-        for part in parts:
-            if os.path.exists(part):
+        for part in (part for _, *both in parts for part in both):
+            with suppressed(OSError):
                 os.unlink(part)
+
+
+def _put_back(renamed: Sequence[Tuple[str, str]], cause: BaseException) -> None:
+    """Give files their old content again. Raises ``NotWrittenError`` where that fails, too."""
+    left = []
+    for path, old in renamed:
+        try:
+            os.replace(old, path)
+        except synchronous(OSError) as error:
+            left.append(f"{path} ({error.strerror})")
+    if left:
+        raise NotWrittenError(
+            f"{cause}. These files have the edits now, and can't get them out: {', '.join(left)}"
+        ) from cause
 
 
 def _is_clean(root: str, file: str) -> bool:
