@@ -22,7 +22,7 @@ from depyf.fixing.problems import Problem
 from depyf.fixing.reasons import REASONS
 from depyf.fixing.remedies import REMEDIES, edits_for, why_no_edit
 from depyf.fixing.settings import inserted, setting
-from depyf.report.model.run import BREAK, LIMIT, RECOMPILATION, Run
+from depyf.report.model.run import BREAK, LIMIT, RECOMPILATION, Compilation, EntryGuard, Run
 
 
 def project_of(folder: Path, source: str, *, compiled: int = 2) -> Project:
@@ -153,6 +153,7 @@ def test_a_branch_whose_sides_are_pure_becomes_where(tmp_path: Path, before: str
         ("with torch.no_grad():\n    y = lambda x: x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
         ("with torch.no_grad():\n    y = 0\ny = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
         ("with torch.no_grad(), torch.autocast(b):\n    y = x + 1 if x.sum() > 0 else x.exp()", "a call of x.exp"),
+        ("with torch.no_grad(), torch.inference_mode(False):\n    y = -x if x.sum() > 0 else 1 / x", "divides by a"),
         ("with torch.inference_mode(False):\n    y = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
         ("with torch.no_grad():\n    y = x + 1 if x.sum() > 0 else x.clamp(0)", "a call of x.clamp"),
         ("if x:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
@@ -203,8 +204,8 @@ def test_a_function_without_gradients_may_divide_in_a_side(tmp_path: Path, decor
     [
         ("n = x.abs().max().item()  # n\nreturn x / n", "n = x.abs().max().detach()  # n\nreturn x / n\n"),
         (
-            "y = x * 2\nn = float(torch.sum(y))\nreturn n - y * 3 + w",
-            "y = x * 2\nn = torch.sum(y).detach()\nreturn n - y * 3 + w\n",
+            "y = x * 2\nn = float(torch.mean(y))\nreturn n - y * 3 + w",
+            "y = x * 2\nn = torch.mean(y).detach()\nreturn n - y * 3 + w\n",
         ),
         ("return (x - x.mean().item()).relu() + w", "return (x - x.mean().detach()).relu() + w\n"),
         (
@@ -229,6 +230,8 @@ def test_a_number_that_is_used_with_its_own_tensor_alone_stays_a_tensor(
     ("body", "why"),
     [
         ("n = x.max().item()\nreturn x / n, n", "uses the number otherwise"),
+        ("n = x.sum().item()\nreturn x * n", "uses the number otherwise"),
+        ("return x * float(x.max())", "uses the number otherwise"),
         ("n = x.max().item()\nreturn n / x", "uses the number otherwise"),
         ("n = x.max().item()\nreturn x / (n + 1)", "uses the number otherwise|a number"),
         ("n = x.max().item()\nreturn w / n", "with another tensor than x"),
@@ -349,9 +352,25 @@ def test_a_setting_imports_the_compiler_not_before_its_environment_variables_are
         ("y = x[x > 0]\nassert y.shape[0] > 0\nreturn y", "the assert at train.py:4"),
         ("return x.item()\ng = torch.compile(h)\ndef h(x):\n    assert x.item()", "the assert at train.py:6"),
         ("n = x.item()\nif a:\n    n = x.max().item()\nreturn n", "train.py:5 reads a number"),
+        ("n = x.item()\nif a:\n    n = float(w)\nreturn n", "train.py:5 reads a number"),
         ("n = x.item()\nreturn max(n, 1.5)", "train.py:4 uses a number"),
         ("n = x.item()\nm = n + 1\nreturn m or 5", "train.py:5 uses a number"),
         ("return 2 if x.item() else 3", "train.py:3 uses a number"),
+        ("n = x.sum().item()\nif n != n:\n    return x\nreturn x * n", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * (n - n)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * (n * 0)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * (0 / n)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * (n + 1e16 - 1e16)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nm = n + 1e16\nreturn x * (m - 1e16)", "train.py:5 uses a number"),
+        ("n = x.sum().item()\nreturn alpha * n * x", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * self.rate(x, n)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nself.n = n\nreturn x", "train.py:4 assigns a value"),
+        ("n = x.sum().item()\nn = n * 2\nreturn x * n", "train.py:3 assigns a value"),
+        ("n = x.sum().item()\nreturn g(x) * n\ndef g(x):\n    return 0.0", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn [x[:n]]", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nx = 2.0\nreturn x * n", "train.py:5 uses a number"),
+        ("y = h(x)\nreturn x * (y - y)\ndef h(x):\n    return x.item()", "train.py:6 reads a number"),
+        ("return x[w]", "how the line reads the number"),
     ],
 )
 def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path: Path, body: str, why: str) -> None:
@@ -360,18 +379,97 @@ def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path
         make()
 
 
-def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_captured(tmp_path: Path) -> None:
-    body = "n = x.item()\nm = x.max().item()\nk = max(1, len(a)) or 3\nreturn x * n + m / 2"
-    project = replace(project_of(tmp_path, function(body)), found=frozenset({("train.py", 3), ("train.py", 4)}))
-    *_, make = edits_for(problem_at(3, BreakCause.ITEM), project)
+def test_a_number_that_a_helper_returns_is_not_captured(tmp_path: Path) -> None:
+    source = function("y = h(x)\nreturn x * (y - y)\ndef h(x):\n    return x.item()").replace("\n    def h", "\ndef h")
+    source = source.replace("        return x.item()", "    return x.item()")
+    *_, make = edits_for(problem_at(6, BreakCause.ITEM), project_of(tmp_path, source))
+    with pytest.raises(NoEdit, match=r"train.py:6 uses a number"):
+        make()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = x.item()\nm = x.max().item()\nk = max(1, len(a)) or 3\nreturn x * n + (m / 2) * x, m",
+        "n, m = 1, float(x.sum())\nreturn x".replace("n, m = 1, ", "m = "),
+        "n = x.abs().max().item()\nreturn self.fc(x) / (n + 1e-6)",
+        "y = torch.relu(x)\nn = y.mean().item()\ny -= 1\nz = y.add(n)\nreturn -n * z[:, 0], {'n': n}",
+        "n = float(x.sum())\nk = int(x.shape[0] * 0.5)\nreturn (x - 1) * n + k",
+    ],
+)
+def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_captured(tmp_path: Path, body: str) -> None:
+    lines = frozenset(("train.py", line) for line in (3, 4))
+    project = replace(project_of(tmp_path, function(body)), found=lines)
+    line = next(at for at, text in enumerate(function(body).splitlines(), 1) if "item()" in text or "float(" in text)
+    *_, make = edits_for(problem_at(line, BreakCause.ITEM), project)
     assert make().changes
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("i = torch.nonzero(x > 0).squeeze(1)\ny = x[i].float() * 2\nreturn y.sum(), y, i", ""),
+        ("y = x[x > 0]\nz = (y > 1)\nreturn {'z': z, 'n': -y.mean()}", ""),
+        ("i = torch.nonzero(x > 0).squeeze()\nreturn x[i]", "train.py:3 uses a tensor"),
+        ("y = x[x > 0].squeeze(-1)\nreturn y", "train.py:3 uses a tensor"),
+        ("y = x[x > 0]\nreturn y * w", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nif y.shape[0]:\n    return y", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nreturn torch.cat([y, w])", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nreturn y.view(-1)", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nreturn y[0]", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nself.y = y", "train.py:4 assigns a value"),
+        ("y = x.mine()\nreturn y", "what makes a shape"),
+    ],
+)
+def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_path: Path, body: str, why: str) -> None:
+    (make,) = edits_for(problem_at(3, BreakCause.DYNAMIC_SHAPE), project_of(tmp_path, function(body)))
+    if not why:
+        assert make().changes
+        return
+    with pytest.raises(NoEdit, match=why):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("body", "source", "is_edited"),
+    [
+        ("return x * t", "L['t']", True),
+        ("return x.relu() * (t + 1), t", "L['t']", True),
+        ("return self.w(x) * self.t", "L['self'].t", True),
+        ("return x * min(t, 1)", "L['t']", False),
+        ("return x * t ** 2", "L['t']", False),
+        ("return x * (1 / (t + 1))", "L['t']", False),
+        ("return x * math.sqrt(t)", "L['t']", False),
+        ("return x if t != t else x * t", "L['t']", False),
+        ("return F.dropout(x, self.t)", "L['self']._modules['a'].t", False),
+        ("t = t + 1\nreturn x * t", "L['t']", False),
+        ("return x * c['t']", "L['c']['t']", False),
+        ("return x * t", "L['g'].__closure__[0].cell_contents", False),
+    ],
+)
+def test_dynamic_makes_no_float_a_part_of_a_graph_that_may_differ_there(
+    tmp_path: Path, body: str, source: str, is_edited: bool
+) -> None:
+    guards = (
+        EntryGuard("TENSOR_MATCH", "check_tensor(L['x'])", "L['x']", (0, 3)),
+        EntryGuard("EQUALS_MATCH", f"{source} == 0.5", source, (0, 3)),
+        EntryGuard("EQUALS_MATCH", "L['self'].eps == 1e-05", "L['self'].eps", None),
+    )
+    text = function(body).replace("def f(x)", "@torch.compile\ndef f(x, t)")
+    run = Run(compilations=(Compilation("0/0", 0, guards=guards),))
+    project = replace(project_of(tmp_path, text), run=run)
+    problem = replace(problem_at(3), compiled_at=("train.py", 2))
+    if is_edited:
+        assert "@torch.compile(dynamic=True)" in edited(project, dynamic_compile, problem)
+        return
+    with pytest.raises(NoEdit, match=r"never NaN or infinite|assigns to t|is a float"):
+        dynamic_compile(problem, project)
 
 
 def test_asserts_of_types_and_a_finally_do_not_matter_for_what_is_captured(tmp_path: Path) -> None:
     body = "assert x.dim() == 1 and isinstance(x, torch.Tensor), 'a'\ntry:\n    return x.item()\nfinally:\n    pass"
-    for cause in (BreakCause.ITEM, BreakCause.DYNAMIC_SHAPE):
-        *_, make = edits_for(problem_at(5, cause), project_of(tmp_path, function(body)))
-        assert make().changes
+    *_, make = edits_for(problem_at(5, BreakCause.ITEM), project_of(tmp_path, function(body)))
+    assert make().changes
 
 
 def test_an_edit_keeps_the_encoding_of_the_file(tmp_path: Path) -> None:
@@ -427,9 +525,9 @@ def test_one_size_is_made_dynamic_by_the_name_of_its_variable(tmp_path: Path) ->
     problem = replace(problem, checked="size of x in dimensions 0 and 2")
     source = "import torch\nf = torch.compile(g)\n"
     after = edited(project_of(tmp_path, source), dynamic_source, problem)
-    assert "\ntorch.compiler.config.dynamic_sources = \"L['x']:0,L['x']:2\"\n" in after
+    assert "\ntorch.compiler.config.dynamic_sources += \",L['x']:0,L['x']:2\"\n" in after
     for other, checked, why in (
-        (source, "size of self.weight in dimension 0", "not that of a variable"),
+        (source, "size of self.weight in dimension 0", "is not that of a variable"),
         (source + "torch._dynamo.mark_static(x)\n", problem.checked, "decides itself"),
         (source + "h = torch.compile(g, dynamic=False)\n", problem.checked, "decides itself"),
     ):
@@ -572,4 +670,4 @@ def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Pat
     }
     assert found == {BREAK: 3, LIMIT: 0}
     between = f"{GuardCause.SIZE.value} (value that goes from one graph to the next)"
-    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 2
+    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 3

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -121,7 +122,7 @@ def _is_without_gradient(project: Project, file: str, line: int) -> bool:
     the line by a ``with``. In a generator or a coroutine the caller may end that in the middle."""
     tree = project.tree(file)
     torch = name_of_torch(tree)
-    if any(each in project.source(name) for name in project.imported() for each in _MAY_END) or binds(tree, torch):
+    if any(_MAY_END.search(project.source(name)) for name in project.imported()) or binds(tree, torch):
         return False
     function = function_at(tree, line)
     if not isinstance(function, ast.FunctionDef) or any(
@@ -144,7 +145,7 @@ def _is_without_gradient(project: Project, file: str, line: int) -> bool:
     )
 
 
-_MAY_END = (b"enable_grad", b"set_grad_enabled", b"__wrapped__", b"unwrap", b"autocast")
+_MAY_END = re.compile(rb"enable_grad|set_grad_enabled|__wrapped__|unwrap|autocast|inference_mode(?!\(\))")
 """What turns gradients on, finds a function without its decorators, or lets operations change the dtype."""
 
 _PROBE = (

@@ -7,6 +7,7 @@ import re
 from typing import List, Union
 
 from depyf.decompiler.syntax import parse
+from depyf.fixing.captured import check_floats
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
@@ -18,6 +19,7 @@ def dynamic_compile(problem: Problem, project: Project) -> Edit:
     """Return the edit of the ``torch.compile`` whose function was recompiled. Raises ``NoEdit``."""
     if problem.compiled_at is None:
         raise NoEdit("where torch.compile is called for this function is not known, or outside of the program's folder")
+    check_floats(project)
     file, line = problem.compiled_at
     with_dynamic(project.source(file), file, line)
     change = Change(file, line, lambda source: with_dynamic(source, file, line))
@@ -28,14 +30,14 @@ def dynamic_source(problem: Problem, project: Project) -> Edit:
     """Return the edit that makes one size of one variable dynamic, wherever a compiled function has a variable of this
     name. Raises ``NoEdit``."""
     found = _SIZE.fullmatch(problem.checked)
-    if found is None:
-        raise NoEdit("the size that varies is not that of a variable")
+    if found is None and not problem.checked.isidentifier():
+        raise NoEdit("the size or number that varies is not that of a variable")
     for file in project.imported():
         if any(each in project.source(file) for each in _DECIDES):
             raise NoEdit(f"{file} decides itself which sizes are dynamic")
-    name, dimensions = found[1], re.findall(r"\d+", found[2])
-    sources = ",".join(f"L['{name}']:{each}" for each in dimensions)
-    return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources = "{sources}"')
+    ends = [""] if found is None else [f":{each}" for each in re.findall(r"\d+", found[2])]
+    sources = ",".join(f"L['{problem.checked if found is None else found[1]}']{end}" for end in ends)
+    return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources += ",{sources}"')
 
 
 _SIZE = re.compile(r"size of (\w+) in dimensions? (\d+(?:(?:, | and )\d+)*)")

@@ -233,6 +233,13 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
         yield file, node, key in called or key not in roots
 
 
+def names_of_functions(project: Project) -> FrozenSet[str]:
+    """Return the names of the functions and methods that the program's files define."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = (node for file in project.imported() for node in ast.walk(project.tree(file)))
+    return frozenset(node.name for node in nodes if isinstance(node, kinds))
+
+
 def _names_compiled(tree: ast.Module) -> FrozenSet[str]:
     """Return the names of functions that a file compiles, whether the run has called them or not."""
     found = set()

@@ -94,8 +94,10 @@ def parts_of_test(node: ast.expr, torch: str, known: Mapping[str, ast.expr]) -> 
     if tensors == sides:
         check_test(node, torch, known)
         return [node], False
-    # A tensor compares in its own dtype, a number of Python in double precision: 0.1 is another number in float32.
-    if not any(_is_in_all_dtypes(number(each)) for each in tensors):
+    # A tensor compares in its own dtype, a number of Python in double precision: 0.1 is another number in float32. All
+    # dtypes of integers and of floating point have numbers of at most 8 binary digits up to 127.
+    constants = [0.5 if value == 0 else value for value in map(number, tensors) if value is not None]
+    if not any(2**-8 <= each <= 127 and (math.frexp(each)[0] * 256).is_integer() for each in constants):
         raise NoEdit(
             "the test compares a number that was read out of a tensor, and not with a constant that all dtypes have "
             "(0, 1, 0.5): without item() the comparison may have another result"
@@ -112,12 +114,6 @@ def without_item(node: ast.expr, function: str) -> ast.expr:
         return node.func.value
     is_converted = dotted(node.func) == function and len(node.args) == 1
     return without_item(node.args[0], function) if is_converted else node
-
-
-def _is_in_all_dtypes(value: Optional[float]) -> bool:
-    """Return whether each dtype of integers and floating point numbers has a number, or compares with it as Python
-    does: at most 8 binary digits, from 0 to 127."""
-    return value is not None and (value == 0 or (2**-8 <= value <= 127 and (math.frexp(value)[0] * 256).is_integer()))
 
 
 def _method(node: ast.Call) -> str:

@@ -21,6 +21,9 @@ from depyf.fixing.replacing import with_expression
 from depyf.fixing.variables import SCOPES, function_at, has_line, only_value, stores_of
 
 _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm"))
+_FLOAT_ONLY = ("mean", "norm")
+"""Those that raise for integers."""
+
 _KEEP_DTYPE = frozenset(("abs", "square", "detach"))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -61,8 +64,13 @@ def _replacement(source: bytes, file: str, line: int) -> Tuple[ast.Call, str, st
     uses: List[ast.expr] = [node]
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         uses = _loads(function, parent.targets[0])
+    # A sum of integers, and float() of an integer, have another dtype than the tensor: the quotient has the same one.
+    read = without_item(node, "float")
+    keeps_dtype = any(isinstance(each, ast.Attribute) and each.attr in _FLOAT_ONLY for each in ast.walk(read)) or (
+        not called and "sum" not in ast.dump(read)
+    )
     for each in uses:
-        _check_use(each, parents[id(each)], base, torch)
+        _check_use(each, parents[id(each)], base, torch, keeps_dtype=keeps_dtype)
     return node, f"{segment(source, without_item(node, 'float'))}.detach()", base
 
 
@@ -126,10 +134,11 @@ def _loads(function: Function, target: ast.Name) -> List[ast.expr]:
     return found
 
 
-def _check_use(node: ast.expr, parent: Union[ast.AST, ast.BinOp], base: str, torch: str) -> None:
-    """Raise ``NoEdit`` unless a number is added to, subtracted from or multiplied with its tensor, or divides it."""
+def _check_use(node: ast.expr, parent: Union[ast.AST, ast.BinOp], base: str, torch: str, *, keeps_dtype: bool) -> None:
+    """Raise ``NoEdit`` unless a number is added to, subtracted from or multiplied with its tensor, or divides it;
+    without ``keeps_dtype`` it has to divide it."""
     is_right = isinstance(parent, ast.BinOp) and parent.right is node
-    kinds = (ast.Add, ast.Sub, ast.Mult, *([ast.Div] if is_right else []))
+    kinds = (*([ast.Add, ast.Sub, ast.Mult] if keeps_dtype else []), *([ast.Div] if is_right else []))
     if not isinstance(parent, ast.BinOp) or not isinstance(parent.op, kinds):
         raise NoEdit(f"line {node.lineno} uses the number otherwise than in a sum, product or quotient with its tensor")
     if base_of_side(parent.left if is_right else parent.right, torch) != base:

@@ -96,9 +96,9 @@ REMEDIES: Tuple[Remedy, ...] = (
         ),
         dynamic_compile,
     ),
-    Remedy(_for(GuardCause.SIZE), dynamic_source),
+    Remedy(_for(GuardCause.SIZE, GuardCause.NUMBER), dynamic_source),
     Remedy(
-        _for(GuardCause.EQUAL_SIZES),
+        _for(GuardCause.SIZE, GuardCause.EQUAL_SIZES),
         both(setting("torch.fx.experimental._config.use_duck_shape = False"), dynamic_compile),
     ),
 )

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, FrozenSet, List, Tuple
+from typing import Callable, List, Tuple
 
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, Function, NoEdit, Project, binds, dotted, reachable, tree_of
+from depyf.diagnosis.break_advice import BreakCause
+from depyf.fixing.captured import check_numbers, check_shapes, is_read
+from depyf.fixing.edits import (
+    Change,
+    Edit,
+    Function,
+    NoEdit,
+    Project,
+    binds,
+    dotted,
+    names_of_functions,
+    reachable,
+    tree_of,
+)
 from depyf.fixing.expressions import is_fact
 from depyf.fixing.problems import Problem
+from depyf.fixing.variables import has_line
 
 
 def setting(
@@ -22,12 +36,31 @@ def setting(
         if never and any(never.encode() in project.source(file) for file in project.imported()):
             raise NoEdit(why)
         if captures:
-            for file, function, _ in reachable(project):
-                _check_captured(file, function)
-                _check_numbers(file, function, project.found | {(problem.file, problem.line)})
+            _check_all_captured(problem, project)
         return edit_with_statement(project, statement.partition(" =")[0].rpartition(".")[2], statement)
 
     return make
+
+
+def _check_all_captured(problem: Problem, project: Project) -> None:
+    """Raise ``NoEdit`` where a function that may be compiled uses what is captured in a way that is not known."""
+    functions = list(reachable(project))
+    methods = names_of_functions(project)
+    is_shape = problem.cause == BreakCause.DYNAMIC_SHAPE.value
+    is_known = False
+    for file, function, is_called in functions:
+        _check_captured(file, function)
+        is_here = file == problem.file and has_line(function, problem.line)
+        if is_shape:
+            if is_here:
+                check_shapes(file, function, problem.line, methods, is_called=is_called)
+                is_known = True
+            continue
+        found = project.found | {(problem.file, problem.line)}
+        check_numbers(file, function, found, methods, is_called=is_called)
+        is_known |= is_here and any(is_read(node) and has_line(node, problem.line) for node in ast.walk(function))
+    if not is_known:
+        raise NoEdit("how the line reads the number, or makes the shape, is not known: not by item() or float()")
 
 
 def edit_with_statement(project: Project, name: str, statement: str, *, touches_text: bool = False) -> Edit:
@@ -157,46 +190,5 @@ def _check_captured(file: str, function: Function) -> None:
             raise NoEdit(f"the assert at {place} may be about a value that is known when the graph runs only")
 
 
-def _check_numbers(file: str, function: Function, found: FrozenSet[Tuple[str, int]]) -> None:
-    """Raise ``NoEdit`` where a function reads a number out of a tensor at a line that the run has not reached, or uses
-    such a number where PyTorch 2.13 gives another result or raises once it is a part of a graph: ``max(n, 1.5)`` of an
-    int is a float there, and ``n or 5`` of a float raises."""
-    numbers = set()
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS:
-            numbers.add(id(node))
-            if not any((file, line) in found for line in range(node.lineno, (node.end_lineno or 0) + 1)):
-                raise NoEdit(
-                    f"{file}:{node.lineno} reads a number out of a tensor, too, and the run shows no break there"
-                )
-    if not numbers:
-        return
-    names: FrozenSet[str] = frozenset()
-
-    def is_number(node: ast.AST) -> bool:
-        return any(id(each) in numbers or (isinstance(each, ast.Name) and each.id in names) for each in ast.walk(node))
-
-    assigned = [each for each in ast.walk(function) if isinstance(each, (ast.Assign, ast.AugAssign, ast.NamedExpr))]
-    for _ in assigned:
-        names |= {
-            name.id
-            for each in assigned
-            if is_number(each.value)
-            for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
-            for name in ast.walk(target)
-            if isinstance(name, ast.Name)
-        }
-    for node in ast.walk(function):
-        is_risky = isinstance(node, (ast.BoolOp, ast.IfExp)) or (
-            isinstance(node, ast.BinOp) and type(node.op) is ast.Pow
-        )
-        is_risky = is_risky or (isinstance(node, ast.FormattedValue) and node.format_spec is not None)
-        is_risky = is_risky or (isinstance(node, ast.Call) and dotted(node.func) in _RISKY)
-        if is_risky and is_number(node):
-            raise NoEdit(f"{file}:{node.lineno} uses a number of a tensor as graphs can't, or not in the same way")  # type: ignore[attr-defined]
-
-
-_NUMBERS = ("item", "tolist")
-_RISKY = ("max", "min", "any", "all", "hash", "pow")
 _CATCHING = ("suppress", "raises")
 _IMPORTS = ("torch", "of torch", "import")
