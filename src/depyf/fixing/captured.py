@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Dict, FrozenSet, Iterator, List, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from depyf.fixing.edits import Function, NoEdit, Project, dotted, names_of_functions, reachable
 from depyf.fixing.expressions import is_fact, number
 from depyf.fixing.variables import SCOPES, has_line, stores_of
+from depyf.report.model.run import EntryGuard
 
 _READS = ("item", "tolist")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm", "prod", "std", "var", "any", "all"))
 _ELEMENTWISE = frozenset(
     ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "float", "double", "half", "long",
@@ -92,6 +94,9 @@ class _Uses:
                 return
             if value is not None and may_compute and (value or isinstance(parent.op, (ast.Add, ast.Sub))):
                 self.check_number(parent, may_compute=False)
+                return
+        elif isinstance(parent, ast.Compare) and len(parent.ops) == 1 and isinstance(parent.ops[0], _COMPARED):
+            if self.is_tensor(parent.left if parent.left is not node else parent.comparators[0]):
                 return
         elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub) and may_compute:
             self.check_number(parent, may_compute=False)
@@ -242,13 +247,12 @@ def check_floats(project: Project) -> None:
     """Raise ``NoEdit`` where a compiled function uses a number of Python that is a float in the run, an argument, an
     attribute or a global, in a way that is not known to be the same in a graph, of which ``dynamic=True`` makes it a
     part: ``min(t, 1)`` is a float there, and what raises for 0 or overflows does not raise in the same way."""
-    guards = {each for one in project.run.compilations for each in one.guards}
+    guards, tensors = _guards_of(project)
     # What only a library reads has no place in the program.
     known = (each for each in guards if each.place is not None and each.kind in _OF_FLOATS)
     floats = {each.source for each in known if _FLOAT.search(each.text)}
     names = {source: re.findall(r"\w+", source)[-1] for source in floats}
-    locals_ = (_LOCAL.match(each.source) for each in guards if each.kind == "TENSOR_MATCH")
-    tensors = frozenset(each[1] for each in locals_ if each) - frozenset(names.values())
+    tensors -= frozenset(names.values())
     methods = names_of_functions(project)
     for file, function, is_called in reachable(project):
         uses = _Uses(file, function, methods, may_return=not is_called, tensors=tensors)
@@ -263,6 +267,35 @@ def check_floats(project: Project) -> None:
                     if not is_load:
                         raise NoEdit(f"{file}:{node.lineno} assigns to {name}, which is a float in the run")
                     uses.check_number(node, may_compute=True)
+
+
+def check_dynamic(project: Project) -> None:
+    """Raise ``NoEdit`` where a compiled function computes something of numbers that may be another one, or of another
+    type, where a size or an int is dynamic."""
+    methods, tensors = names_of_functions(project), _guards_of(project)[1]
+    for file, function, is_called in reachable(project):
+        uses = _Uses(file, function, methods, may_return=not is_called, tensors=tensors)
+        for node in ast.walk(function):
+            if _changes_type(node, uses):
+                line = getattr(node, "lineno", 0)
+                raise NoEdit(f"{file}:{line} computes what is a float, or raises, for a dynamic number only")
+
+
+def _guards_of(project: Project) -> Tuple[Set[EntryGuard], FrozenSet[str]]:
+    """Return all guards of the run, and the names of the local variables that hold tensors by these."""
+    guards = {each for one in project.run.compilations for each in one.guards}
+    found = (_LOCAL.match(each.source) for each in guards if each.kind == "TENSOR_MATCH")
+    return guards, frozenset(each[1] for each in found if each)
+
+
+def _changes_type(node: ast.AST, uses: _Uses) -> bool:
+    """Return whether an expression may give another number, or another type, where an int is dynamic."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        exponent = number(node.right)
+        return not uses.is_tensor(node.left) and (exponent is None or exponent < 0 or not exponent.is_integer())
+    if not isinstance(node, ast.Call) or dotted(node.func) not in ("max", "min", "pow"):
+        return False
+    return dotted(node.func) == "pow" or any(isinstance(getattr(each, "value", 0), float) for each in node.args)
 
 
 _LOCAL = re.compile(r"L\['(\w+)'\]$")

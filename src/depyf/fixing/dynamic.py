@@ -7,7 +7,7 @@ import re
 from typing import List, Union
 
 from depyf.decompiler.syntax import parse
-from depyf.fixing.captured import check_floats
+from depyf.fixing.captured import check_dynamic, check_floats
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
@@ -20,6 +20,7 @@ def dynamic_compile(problem: Problem, project: Project) -> Edit:
     if problem.compiled_at is None:
         raise NoEdit("where torch.compile is called for this function is not known, or outside of the program's folder")
     check_floats(project)
+    check_dynamic(project)
     file, line = problem.compiled_at
     with_dynamic(project.source(file), file, line)
     change = Change(file, line, lambda source: with_dynamic(source, file, line))
@@ -35,6 +36,7 @@ def dynamic_source(problem: Problem, project: Project) -> Edit:
     for file in project.imported():
         if any(each in project.source(file) for each in _DECIDES):
             raise NoEdit(f"{file} decides itself which sizes are dynamic")
+    check_dynamic(project)
     ends = [""] if found is None else [f":{each}" for each in re.findall(r"\d+", found[2])]
     sources = ",".join(f"L['{problem.checked if found is None else found[1]}']{end}" for end in ends)
     return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources += ",{sources}"')

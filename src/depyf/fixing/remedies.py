@@ -54,6 +54,8 @@ def both(
     return make
 
 
+_INTS_OF_MODULES = setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True", is_dynamic=True)
+
 REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.BRANCH), where_for_branch),
     # Without the number there is no synchronization with the device, either.
@@ -79,11 +81,14 @@ REMEDIES: Tuple[Remedy, ...] = (
     ),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
-    Remedy(_for(GuardCause.MODULE_NUMBER), setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True")),
+    Remedy(
+        _for(GuardCause.MODULE_NUMBER),
+        _INTS_OF_MODULES,
+    ),
     # Without dynamic=True the second value still needs a compilation.
     Remedy(
         _for(GuardCause.MODULE_NUMBER),
-        both(setting("torch._dynamo.config.allow_unspec_int_on_nn_module = True"), dynamic_compile),
+        both(_INTS_OF_MODULES, dynamic_compile),
     ),
     Remedy(
         _for(

@@ -7,7 +7,7 @@ from typing import Callable, List, Tuple
 
 from depyf.decompiler.syntax import parse
 from depyf.diagnosis.break_advice import BreakCause
-from depyf.fixing.captured import check_numbers, check_shapes, is_read
+from depyf.fixing.captured import check_dynamic, check_numbers, check_shapes, is_read
 from depyf.fixing.edits import (
     Change,
     Edit,
@@ -26,15 +26,18 @@ from depyf.fixing.variables import has_line
 
 
 def setting(
-    statement: str, *, captures: bool = False, never: str = "", why: str = ""
+    statement: str, *, captures: bool = False, is_dynamic: bool = False, never: str = "", why: str = ""
 ) -> Callable[[Problem, Project], Edit]:
     """Return a remedy that sets a setting by an assignment with a dotted name. ``captures``: operations whose result
     depends on data become a part of graphs, so that no ``try`` or ``assert`` around the operations sees the result.
+    ``is_dynamic``: ints of Python do.
     ``never`` is a text with which no program gets the setting, and ``why`` says why not."""
 
     def make(problem: Problem, project: Project) -> Edit:
         if never and any(never.encode() in project.source(file) for file in project.imported()):
             raise NoEdit(why)
+        if is_dynamic:
+            check_dynamic(project)
         if captures:
             _check_all_captured(problem, project)
         return edit_with_statement(project, statement.partition(" =")[0].rpartition(".")[2], statement)
