@@ -186,6 +186,7 @@ def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_p
         ("return x * min(t, 1)", "L['t']", False),
         ("return x * t ** 2", "L['t']", False),
         ("return x * max(n, 1.5)", "L['t']", False),
+        ("return x * max(n, m)", "L['t']", False),
         ("return x * 2 ** n", "L['t']", False),
         ("return x ** 0.5 * max(x.shape[0], 1)", "L['t']", True),
         ("return x * (1 / (t + 1))", "L['t']", False),

@@ -97,7 +97,8 @@ class Fixed(Answer, kind="fix"):
             elif row.reason and not row.kept:
                 found.append(f"  no edit  {row.reason}")
         kept = sum(row.kept or row.gone for row in self.rows)
-        found.append(f"{len(self.rows)} findings, {kept} fixed" if self.rows else "there is no finding to fix")
+        count = f"{len(self.rows)} finding{'s' * (len(self.rows) != 1)}"
+        found.append(f"{count}, {kept} fixed" if self.rows else "there is no finding to fix")
         if kept:
             found += [f"before: {self.before}", f"after:  {self.after}", f"time:   {self.time}"]
         return [*found, *(f"note: {each}" for each in self.notes)]

@@ -59,8 +59,7 @@ def is_read(node: ast.AST) -> bool:
     if dotted(node.func) not in ("float", "int") or len(node.args) != 1:
         return False
     parts = list(ast.walk(node.args[0]))
-    is_of_shape = any({getattr(each, "attr", ""), getattr(each, "id", "")} & _SHAPED for each in parts)
-    return not (is_of_shape or any(map(is_read, parts)) or is_fact(node.args[0]))
+    return not (_is_of_shape(node.args[0]) or any(map(is_read, parts)) or is_fact(node.args[0]))
 
 
 class _Uses:
@@ -295,7 +294,14 @@ def _changes_type(node: ast.AST, uses: _Uses) -> bool:
         return not uses.is_tensor(node.left) and (exponent is None or exponent < 0 or not exponent.is_integer())
     if not isinstance(node, ast.Call) or dotted(node.func) not in ("max", "min", "pow"):
         return False
-    return dotted(node.func) == "pow" or any(isinstance(getattr(each, "value", 0), float) for each in node.args)
+    # max(n, 1.5) and max(n, m) of an int and a float are floats in a graph, whatever is the larger one.
+    return dotted(node.func) == "pow" or not all(
+        _is_of_shape(each) or (isinstance(each, ast.Constant) and type(each.value) is int) for each in node.args
+    )
+
+
+def _is_of_shape(node: ast.expr) -> bool:
+    return any({getattr(each, "attr", ""), getattr(each, "id", "")} & _SHAPED for each in ast.walk(node))
 
 
 _LOCAL = re.compile(r"L\['(\w+)'\]$")
