@@ -59,8 +59,8 @@ def where(folder: Path, body: str) -> str:
         ),
         ("if bool((x > 1).any()): return x + 1\nreturn -x", "return torch.where((x > 1).any(), x + 1, -x)\n"),
         (
-            "norm = x.norm()\nif 2 < float(norm): return x + 1\nreturn -x",
-            "norm = x.norm()\nreturn torch.where(2 < norm, x + 1, -x)\n",
+            "norm = x.std()\nif 2 < float(norm): return x + 1\nreturn -x",
+            "norm = x.std()\nreturn torch.where(2 < norm, x + 1, -x)\n",
         ),
         (
             "bad = torch.isnan(x).any()\nz = (x * 2 if bad else x / 2) + 1",

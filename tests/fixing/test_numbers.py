@@ -110,6 +110,10 @@ def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body
         ("n = x.sum().item()\nm = n + 1e16\nreturn x * (m - 1e16)", "train.py:5 uses a number"),
         ("n = x.sum().item()\nreturn alpha * n * x", "train.py:4 uses a number"),
         ("n = x.sum().item()\nreturn x * self.rate(x, n)", "train.py:4 uses a number"),
+        (
+            "n = x.sum().item()\nreturn self.fc(x) * n\nself.fc = torch.nn.ReLU()\nself.fc = g",
+            "train.py:4 uses a number",
+        ),
         ("n = x.sum().item()\nself.n = n\nreturn x", "train.py:4 assigns a value"),
         ("n = x.sum().item()\nn = n * 2\nreturn x * n", "train.py:3 assigns a value"),
         ("n = x.sum().item()\nreturn g(x) * n\ndef g(x):\n    return 0.0", "train.py:4 uses a number"),
@@ -138,7 +142,7 @@ def test_a_number_that_a_helper_returns_is_not_captured(tmp_path: Path) -> None:
     [
         "n = x.item()\nm = x.max().item()\nk = max(1, len(a)) or 3\nreturn x * n + (m / 2) * x, m",
         "n, m = 1, float(x.sum())\nreturn x".replace("n, m = 1, ", "m = "),
-        "n = x.abs().max().item()\nreturn self.fc(x) / (n + 1e-6)",
+        "n = x.abs().max().item()\nreturn self.fc(x) / (n + 1e-6)\nself.fc = torch.nn.Linear(2, 2)",
         "y = torch.relu(x)\nn = y.mean().item()\ny -= 1\nz = y.add(n)\nreturn -n * z[:, 0], {'n': n}",
         "n = float(x.sum())\nk = int(x.shape[0] * 0.5)\nreturn (x - 1) * n + k",
     ],
@@ -182,7 +186,7 @@ def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_p
         ("return x * t", "L['t']", True),
         ("return x.relu() * (t + 1), t", "L['t']", True),
         ("return x * (x > t)", "L['t']", True),
-        ("return self.w(x) * self.t", "L['self'].t", True),
+        ("return self.w(x) * self.t\nself.w = torch.nn.ReLU()", "L['self'].t", True),
         ("return x * min(t, 1)", "L['t']", False),
         ("return x * t ** 2", "L['t']", False),
         ("return x * max(n, 1.5)", "L['t']", False),

@@ -13,7 +13,7 @@ import ast
 import re
 from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
-from depyf.fixing.edits import Function, NoEdit, Project, dotted, names_of_functions, reachable
+from depyf.fixing.edits import Function, NoEdit, Project, dotted, names_of_layers, reachable
 from depyf.fixing.expressions import is_fact, number
 from depyf.fixing.variables import SCOPES, has_line, stores_of
 from depyf.report.model.run import EntryGuard
@@ -36,16 +36,16 @@ _SHAPED = frozenset(("shape", "size", "ndim", "dim", "numel", "len"))
 
 
 def check_numbers(
-    file: str, function: Function, found: FrozenSet[Tuple[str, int]], methods: FrozenSet[str], *, is_called: bool
+    file: str, function: Function, found: FrozenSet[Tuple[str, int]], layers: FrozenSet[str], *, is_called: bool
 ) -> None:
     """Raise ``NoEdit`` where a function reads a number out of a tensor at a line that the run has not reached, or uses
-    a number in a way that is not known to give the same result once it is a part of a graph. ``methods`` are the names
-    of the program's own functions; ``is_called``: another function may see what the function returns."""
+    a number in a way that is not known to give the same result once it is a part of a graph. ``layers`` are the names
+    of attributes that hold modules of torch.nn; ``is_called``: another function may see what the function returns."""
     reads = [each for each in ast.walk(function) if isinstance(each, ast.Call) and is_read(each)]
     for each in reads:
         if not any((file, line) in found for line in range(each.lineno, (each.end_lineno or 0) + 1)):
             raise NoEdit(f"{file}:{each.lineno} reads a number out of a tensor, too, and the run shows no break there")
-    uses = _Uses(file, function, methods, may_return=not is_called)
+    uses = _Uses(file, function, layers, may_return=not is_called)
     for each in reads:
         uses.check_number(each, may_compute=True)
 
@@ -69,12 +69,12 @@ class _Uses:
         self,
         file: str,
         function: Function,
-        methods: FrozenSet[str],
+        layers: FrozenSet[str],
         *,
         may_return: bool,
         tensors: FrozenSet[str] = frozenset(),
     ) -> None:
-        self._file, self._function, self._methods = file, function, methods
+        self._file, self._function, self._layers = file, function, layers
         self._may_return = may_return
         self._parents: Dict[int, ast.AST] = {}
         for node in ast.walk(function):
@@ -203,7 +203,7 @@ class _Uses:
         has_tensor = any(self.is_tensor(each, depth - 1) for each in node.args)
         if of in ("torch", "F", "nn.functional", "torch.nn.functional"):
             return has_tensor and name in _OF_TENSORS | {"linear", "layer_norm", "gelu", "silu", "mm", "bmm"}
-        return has_tensor and of.partition(".")[0] == "self" and name not in self._methods
+        return has_tensor and of == "self" and name in self._layers
 
     def _assignment(self, store: ast.AST) -> ast.Assign | None:
         parent = self._parents.get(id(store))
@@ -225,7 +225,7 @@ def _root(node: ast.AST) -> str:
     return found.id if isinstance(found, ast.Name) and found.id not in ("self", "cls", "torch") else ""
 
 
-def check_shapes(file: str, function: Function, line: int, methods: FrozenSet[str], *, is_called: bool) -> None:
+def check_shapes(file: str, function: Function, line: int, layers: FrozenSet[str], *, is_called: bool) -> None:
     """Raise ``NoEdit`` where a function uses a tensor whose shape depends on data, which a line makes, in a way that is
     not known to be the same for sizes of 0 and 1."""
     made: List[ast.expr] = [
@@ -237,7 +237,7 @@ def check_shapes(file: str, function: Function, line: int, methods: FrozenSet[st
     ]
     if not made:
         raise NoEdit(f"what makes a shape that depends on data at {file}:{line} is not known")
-    uses = _Uses(file, function, methods, may_return=not is_called)
+    uses = _Uses(file, function, layers, may_return=not is_called)
     for each in made:
         uses.check_shape(each)
 
@@ -252,9 +252,9 @@ def check_floats(project: Project) -> None:
     floats = {each.source for each in known if _FLOAT.search(each.text)}
     names = {source: re.findall(r"\w+", source)[-1] for source in floats}
     tensors -= frozenset(names.values())
-    methods = names_of_functions(project)
+    layers = names_of_layers(project)
     for file, function, is_called in reachable(project):
-        uses = _Uses(file, function, methods, may_return=not is_called, tensors=tensors)
+        uses = _Uses(file, function, layers, may_return=not is_called, tensors=tensors)
         for source, name in names.items():
             if name.startswith("___") or "[" in source.partition("]")[2].replace("._modules[", ""):
                 raise NoEdit(f"{source} is a float: how {file} uses it is not known")
@@ -271,9 +271,9 @@ def check_floats(project: Project) -> None:
 def check_dynamic(project: Project) -> None:
     """Raise ``NoEdit`` where a compiled function computes something of numbers that may be another one, or of another
     type, where a size or an int is dynamic."""
-    methods, tensors = names_of_functions(project), _guards_of(project)[1]
+    layers, tensors = names_of_layers(project), _guards_of(project)[1]
     for file, function, is_called in reachable(project):
-        uses = _Uses(file, function, methods, may_return=not is_called, tensors=tensors)
+        uses = _Uses(file, function, layers, may_return=not is_called, tensors=tensors)
         for node in ast.walk(function):
             if _changes_type(node, uses):
                 line = getattr(node, "lineno", 0)

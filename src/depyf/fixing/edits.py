@@ -6,7 +6,7 @@ import ast
 import io
 import os
 import tokenize
-from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
@@ -233,11 +233,25 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
         yield file, node, key in called or key not in roots
 
 
-def names_of_functions(project: Project) -> FrozenSet[str]:
-    """Return the names of the functions and methods that the program's files define."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = (node for file in project.imported() for node in ast.walk(project.tree(file)))
-    return frozenset(node.name for node in nodes if isinstance(node, kinds))
+def names_of_layers(project: Project) -> FrozenSet[str]:
+    """Return the names of attributes that the program assigns modules of ``torch.nn``, and nothing else, by syntax."""
+    layers: Set[str] = set()
+    others: Set[str] = set()
+    for file in project.imported():
+        source = project.source(file)
+        has_nn = b"from torch import nn\n" in source or b"import torch.nn as nn\n" in source
+        for node in ast.walk(project.tree(file)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                others.add(node.name)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                of = dotted(node.value.func).rpartition(".")[0] if isinstance(node.value, ast.Call) else ""
+                is_layer = of == "torch.nn" or (of == "nn" and has_nn)
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = {each.attr for each in targets if isinstance(each, ast.Attribute)}
+                (layers if is_layer else others).update(names)
+            elif isinstance(node, ast.Call) and dotted(node.func) == "setattr":
+                return frozenset()
+    return frozenset(layers - others)
 
 
 def _names_compiled(tree: ast.Module) -> FrozenSet[str]:

@@ -15,7 +15,9 @@ from typing import List, Mapping, Optional, Set, Tuple, Type, Union
 
 from depyf.fixing.edits import NoEdit, dotted
 
-_REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm", "any", "all"))
+_REDUCTIONS = frozenset(
+    ("sum", "mean", "max", "min", "amax", "amin", "norm", "any", "all", "std", "var", "prod", "median")
+)
 """Methods that, without arguments, return a tensor without dimensions."""
 
 _TESTS = frozenset(("isnan", "isinf", "isfinite"))

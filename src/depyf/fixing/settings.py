@@ -16,7 +16,7 @@ from depyf.fixing.edits import (
     Project,
     binds,
     dotted,
-    names_of_functions,
+    names_of_layers,
     reachable,
     tree_of,
 )
@@ -48,7 +48,7 @@ def setting(
 def _check_all_captured(problem: Problem, project: Project) -> None:
     """Raise ``NoEdit`` where a function that may be compiled uses what is captured in a way that is not known."""
     functions = list(reachable(project))
-    methods = names_of_functions(project)
+    layers = names_of_layers(project)
     is_shape = problem.cause == BreakCause.DYNAMIC_SHAPE.value
     is_known = False
     for file, function, is_called in functions:
@@ -56,11 +56,11 @@ def _check_all_captured(problem: Problem, project: Project) -> None:
         is_here = file == problem.file and has_line(function, problem.line)
         if is_shape:
             if is_here:
-                check_shapes(file, function, problem.line, methods, is_called=is_called)
+                check_shapes(file, function, problem.line, layers, is_called=is_called)
                 is_known = True
             continue
         found = project.found | {(problem.file, problem.line)}
-        check_numbers(file, function, found, methods, is_called=is_called)
+        check_numbers(file, function, found, layers, is_called=is_called)
         is_known |= is_here and any(is_read(node) and has_line(node, problem.line) for node in ast.walk(function))
     if not is_known:
         raise NoEdit("how the line reads the number, or makes the shape, is not known: not by item() or float()")
