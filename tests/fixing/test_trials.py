@@ -13,7 +13,9 @@ from typing import List
 import pytest
 
 from depyf.fixing import trials
+from depyf.fixing.problems import problems_of
 from depyf.fixing.trials import CannotTryError, Trials
+from depyf.report.model.run import Fallback, Function, GraphBreak, Run, SourceFile
 from depyf.running.program import UserProgram
 
 
@@ -102,3 +104,17 @@ def test_nothing_is_left_of_a_trial_that_is_interrupted(tmp_path: Path) -> None:
     assert running.wait(30) == 130
     assert not os.listdir(scratch)
     wait_until(lambda: gone(child))
+
+
+def test_a_function_that_dynamo_refuses_as_a_whole_is_not_in_a_library() -> None:
+    sources = (SourceFile("/root/train.py", "@compile\ndef f():\n    yield 1\n"), SourceFile("/lib/a.py", "", True))
+    run = Run(
+        sources=sources,
+        functions=(Function("f", "f", 0, 1, 3),),
+        fallbacks=(Fallback(0, None, "graph break that Dynamo can't go on from", "Attempt to trace generator"),),
+        breaks=(GraphBreak(None, (1, 7), "a"), GraphBreak("0/0", None, "b")),
+    )
+    found = {each.words: each for each in problems_of(run, "/root")}
+    assert found["f: graph break that Dynamo can't go on from"].place == "train.py:1"
+    assert found["graph break: a"].place == "outside of the program's folder"
+    assert found["graph break: b"].place == "an unknown line"

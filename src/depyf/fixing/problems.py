@@ -47,8 +47,10 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """``train.py:12``, as far as it is known."""
-        return f"{self.file}:{self.line}" if self.file else "outside of the program's folder"
+        """``train.py:12``, as far as it is known. A line without a file is one of a file elsewhere."""
+        if self.file:
+            return f"{self.file}:{self.line}"
+        return "outside of the program's folder" if self.line else "an unknown line"
 
 
 def problems_of(run: Run, root: str) -> List[Problem]:
@@ -112,9 +114,12 @@ def _recompilations(run: Run, root: str) -> Iterator[Problem]:
 def _fallbacks(run: Run, root: str) -> Iterator[Problem]:
     for each in (*lost(run), *raised(run)):
         kind = ERROR if each.cause == RAISED else LIMIT if each.cause == AT_LIMIT else FALLBACK
-        name = "" if each.function is None else run.functions[run.root(each.function)].qualified_name
-        place = own_place(run, each.place, each.stack)
-        file, line, text = _located(run, root, place)
+        function = None if each.function is None else run.functions[run.root(each.function)]
+        name = "" if function is None else function.qualified_name
+        file, line, text = _located(run, root, own_place(run, each.place, each.stack))
+        if each.place is None and function is not None:  # Dynamo has refused the whole function, as it does generators
+            # Without the text: the line may be that of the decorator, which edits of other findings change.
+            file, line, _ = _located(run, root, (function.source, function.first_line))
         parts = reason_in_parts(without_type(each.reason))
         cause = None if kind == LIMIT else cause_of_break(parts.title, parts.explanation)
         yield Problem(

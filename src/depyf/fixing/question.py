@@ -25,6 +25,7 @@ from depyf.running.program import UserProgram
 from depyf.running.shadowing import command_of
 
 _MORE_SECONDS = 120.0
+_IN_NO_FILE = "at an unknown line", "in a library, or in another file outside of the program's folder"
 
 
 def fix(program: UserProgram, root: str, say: Callable[[str], object] = str) -> Fixed:
@@ -100,7 +101,7 @@ class _Fixing:
         """Try the edits of one finding until one is kept."""
         row = FixRow(problem.words, problem.place, problem.advice, reason=NO_EDIT)
         if not problem.file:
-            return FixRow(problem.words, problem.place, problem.advice, reason=f"{NO_EDIT}: it is in a library"), None
+            return dataclasses.replace(row, reason=f"{NO_EDIT}: it is {_IN_NO_FILE[bool(problem.line)]}"), None
         tried: List[TriedEdit] = []
         reasons: List[str] = []
         for make in edits_for(problem, project):
