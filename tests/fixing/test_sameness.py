@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Optional, Tuple
 
 import pytest
 
 from depyf.answers.recorded import PROJECTIONS, Digest, Event, Recording
+from depyf.fixing import sameness
 from depyf.fixing.sameness import Baseline, baseline_of, slower, why_not_same
 from depyf.fixing.trials import Trial
 
@@ -86,12 +89,26 @@ def test_a_bool_is_not_compared_as_rounding_is() -> None:
     )
 
 
-def test_warnings_of_torch_and_messages_of_depyf_are_not_the_programs() -> None:
+def test_warnings_of_torch_and_messages_of_depyf_are_not_the_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("import warnings\nwarnings.warn('a')\n")
+    monkeypatch.setattr(sameness, "_folder_of_torch", lambda: f"{tmp_path}{os.sep}")
+    warning = f"{tmp_path / 'a.py'}:2: UserWarning: Graph break\nfor many reasons:\n\n  one\n  warnings.warn('a')\n"
     noise = (
         "W1129 12:00:00.000000 1 torch/_dynamo/convert_frame.py:1] hit limit\ndepyf shadow: 1 steps\n"
-        "/x/torch/_dynamo/a.py:1: UserWarning: Graph break\n  warnings.warn('a')\n"
+        f"[W1129 12:00:00.123 Module.cpp:178] Warning: slow (function f)\n{warning}"
     )
     assert same(trial(err="mine\n"), trial(err=f"{noise}mine\n")) == ""
+    assert same(trial(err="mine\n"), trial(err=f"{noise}  mine\n")) != ""
+
+
+def test_a_warning_of_a_folder_named_torch_is_the_programs() -> None:
+    mine = "/home/me/torch/train.py:2: UserWarning: mine\n  warn('mine')\n"
+    assert "stderr" in same(trial(), trial(err=mine))
+    # Of a file of torch whose line is not known, no other line is left out.
+    unknown = f"{sameness._folder_of_torch()}missing.py:1: UserWarning: a\nmine\n  mine\n"
+    assert "2 lines, and not 0" in same(trial(), trial(err=unknown))
 
 
 def test_numbers_that_differ_in_each_run_are_not_compared_but_say_so() -> None:

@@ -12,7 +12,7 @@ from typing import List
 
 import pytest
 
-from depyf.fixing import trials
+from depyf.fixing import sameness, trials
 from depyf.fixing.problems import problems_of
 from depyf.fixing.trials import CannotTryError, Trials
 from depyf.report.model.run import Fallback, Function, GraphBreak, Run, SourceFile
@@ -55,6 +55,24 @@ def test_a_link_inside_of_the_folder_names_the_copy(tmp_path: Path) -> None:
     assert not os.listdir(root / "runs")
     assert os.path.realpath(copy / "data") == os.path.realpath(data)
     assert os.path.realpath(copy / "venv") == os.path.realpath(root / "venv")
+
+
+LOGS = """\
+import logging, sys
+from depyf.base.messages import warn
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+warn("nothing was compiled")
+logging.warning("mine")
+"""
+
+
+def test_what_depyf_logs_is_not_in_the_text_of_the_program(tmp_path: Path) -> None:
+    root, scratch = tmp_path / "root", tmp_path / "scratch"
+    root.mkdir()
+    scratch.mkdir()
+    (root / "train.py").write_text(LOGS)
+    trial = Trials(str(root), UserProgram("train.py", []), str(scratch)).run({}, eager=True)
+    assert (trial.status, trial.out, sameness._without_torchs(trial.err)) == (0, "mine\n", "")
 
 
 PARENT = """\

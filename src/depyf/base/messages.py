@@ -19,7 +19,8 @@ from depyf.base.write_signals import without_write_signals
 
 keep_builtins(globals())
 
-_logger = logging.getLogger("depyf")
+LOGGER = "depyf"
+_logger = logging.getLogger(LOGGER)
 
 ExcInfo = Union[None, BaseException, Tuple[Type[BaseException], BaseException, Optional[TracebackType]]]
 

@@ -6,6 +6,10 @@ numbers may differ by rounding, as kernels differ where graphs do; everything el
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import linecache
+import os
 import re
 from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -24,7 +28,10 @@ _ALLOWED_OTHERWISE = 1e-2
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{4,}\b")
 _NUMBER = re.compile(r"(\d[\d.]*(?:e[+-]?\d+)?)")
-_OF_TORCHS_LOG = re.compile(r"^(?:\[[^\]]*\]:)?[VIWECF]\d{4} ")
+_OF_TORCHS_LOG = re.compile(r"(?:\[[^\]]*\]:)?[VIWECF]\d{4} |\[[VIWECF](?:\d{4} [\d:.]+)? \S+:\d+\] ")
+"""The start of a line of torch's log in Python (each line has one), or in C++."""
+_WARNING = re.compile(r"(.+?):(\d+): \w+: ")
+_LONGEST_WARNING = 100
 _LAST_CALLS = 20
 _FEWEST_CALLS = 12
 _CLEARLY = 1.3
@@ -219,17 +226,36 @@ def _text_differs(first: str, second: str, text: str) -> Tuple[str, int]:
 def _without_torchs(text: str) -> str:
     """Return what the program itself wrote to stderr: no lines of depyf, of torch's log, and no warnings of torch."""
     found: List[str] = []
-    in_warning = False
-    for line in text.splitlines():
-        if line.startswith(("depyf:", "depyf ")) or _OF_TORCHS_LOG.match(line):
-            in_warning = False
-            continue
-        if in_warning and line.startswith("  "):
-            continue
-        in_warning = "/torch/" in line and "Warning" in line
-        if not in_warning:
-            found.append(line)
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        length = _length_of_warning(lines, at)
+        is_ours = lines[at].startswith(("depyf:", "depyf ")) or _OF_TORCHS_LOG.match(lines[at])
+        if not length and not is_ours:
+            found.append(lines[at])
+        at += length or 1
     return "\n".join(found)
+
+
+def _length_of_warning(lines: Sequence[str], at: int) -> int:
+    """Return how many lines a warning has that names a file of torch; 0 where none begins."""
+    written = _WARNING.match(lines[at])
+    if written is None or not written[1].startswith(_folder_of_torch()):
+        return 0
+    # The message may have several lines. The last one of the warning is the line of the source, if there is one.
+    source = linecache.getline(written[1], int(written[2])).strip()
+    if source:
+        for last in range(at + 1, min(len(lines), at + _LONGEST_WARNING)):
+            if lines[last] == f"  {source}":
+                return last - at + 1
+    return 1
+
+
+@functools.lru_cache(maxsize=None)
+def _folder_of_torch() -> str:
+    """Return the folder of the torch that trials import. A folder of the program may have the same name."""
+    spec = importlib.util.find_spec("torch")
+    return os.path.join(os.path.dirname(spec.origin), "") if spec is not None and spec.origin else "torch is missing"
 
 
 def slower(known: Baseline, trial: Trial) -> Tuple[str, str]:

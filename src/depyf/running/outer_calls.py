@@ -7,10 +7,12 @@ a process that ``depyf fix`` starts.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 from typing import List
 
-from depyf.base.messages import error_line
+from depyf.base.messages import LOGGER, error_line
+from depyf.base.visible import visible
 from depyf.running.program import NoProgramError, ProgramEnd, UserProgram, run
 from depyf.running.runner import CannotRunError, SessionOptions, run_dumped
 from depyf.running.shadowing import Watcher, command_of
@@ -25,6 +27,9 @@ NOTHING_RAN = 97
 
 def main(words: List[str]) -> int:
     """Run the program; return its exit status."""
+    # Handlers of the program would write messages of depyf in a format of theirs, to stdout or a file of theirs, too,
+    # and one run has messages that another one has not. Other lines of depyf begin with its name.
+    logging.getLogger(LOGGER).setLevel(logging.CRITICAL + 1)
     folder, words = os.path.abspath(words[0]), words[1:]
     eager = words[0] == "--eager"
     words = words[eager:]
@@ -38,7 +43,7 @@ def main(words: List[str]) -> int:
     try:
         end = _run(program, folder, eager=eager)
     except (CannotRunError, NoProgramError) as error:
-        error_line(f"depyf: {error}")
+        error_line(visible(f"depyf: {error}"))
         return NOTHING_RAN
     return end.status
 

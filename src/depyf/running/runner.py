@@ -415,7 +415,7 @@ class _Recording:
 def _say(lines: List[str]) -> None:
     with suppressed(OSError, ValueError, AttributeError):  # the program may have closed it, or there is none
         sys.stdout.flush()
-    lines = [f"depyf: {line}" for line in lines]
+    lines = [f"depyf: {part}" for line in lines for part in line.split("\n")]
     with suppressed_all():
         from depyf.dynamo.hooks.safely import with_rank
 

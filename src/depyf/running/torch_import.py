@@ -17,6 +17,7 @@ from typing import Any, Callable, Optional, Sequence
 from depyf.base import meta_path
 from depyf.base.asynchronous import synchronous
 from depyf.base.messages import error_line
+from depyf.base.visible import visible
 
 _COMPILER = "torch._dynamo"
 _PACKAGE = "torch"
@@ -63,7 +64,7 @@ class _Watch(importlib.abc.MetaPathFinder):
             try:
                 self._call()
             except synchronous() as error:  # this is the program's own import
-                error_line(f"depyf: torch.compile is not observed: {type(error).__name__}: {error}")
+                error_line(visible(f"depyf: torch.compile is not observed: {type(error).__name__}: {error}"))
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
