@@ -9,7 +9,7 @@ from typing import Optional, Tuple
 
 import pytest
 
-from depyf.answers.recorded import PROJECTIONS, Digest, Event, Recording
+from depyf.answers.recorded import LEAF, PROJECTIONS, Digest, Event, Recording
 from depyf.fixing import sameness
 from depyf.fixing.sameness import Baseline, baseline_of, slower, why_not_same
 from depyf.fixing.trials import Trial
@@ -165,6 +165,22 @@ def test_a_global_that_differs_in_each_run_is_left_out_if_it_is_a_number() -> No
 
     assert baseline_of(held(1, ":float"), held(2, ":float"))[0] is not None
     assert baseline_of(held(1, ""), held(2, ""))[0] is None
+
+
+def leaves(*values: Digest) -> Trial:
+    return trial(Recording("run", {}, (Event(0, 1, "gradient", "backward()", values, "torch:1"),)))
+
+
+def test_leaves_without_a_name_are_compared_in_any_order() -> None:
+    one, two, whole = value(1.0, LEAF), value(2.0, LEAF), value(2.0, LEAF, dtype="int64")
+    known = leaves(one, two, whole)
+    assert same(known, leaves(whole, value(2.0 + 1e-7, LEAF), one)) == ""
+    assert "relative difference 0.5" in same(known, leaves(whole, one, value(3.0, LEAF)))
+    assert "relative difference 1" in same(leaves(one, one), leaves(one, two))
+    assert "in the place of" in same(known, leaves(whole, one, value(2.0, LEAF, dtype="float64")))
+    assert "other values" in same(known, leaves(whole, one))
+    named = leaves(value(1.0, "main x"), value(2.0, "main y"))
+    assert "backward() (call 1) main x: " in same(named, leaves(value(2.0, "main x"), value(1.0, "main y")))
 
 
 def test_only_clearly_longer_calls_are_refused() -> None:

@@ -31,6 +31,9 @@ WEIGHTED = "*"
 makes a step of the same size there, so that such values take another way in each run. The key is the name up to the
 first space."""
 
+LEAF = "a leaf"
+"""The name of a leaf of ``backward()`` of which no name is known. Several leaves may have it, in any order."""
+
 _VERSION = 1
 _NAME = "recording"
 _SUFFIX = ".jsonl"

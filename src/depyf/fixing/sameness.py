@@ -14,7 +14,7 @@ import re
 from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.parted import relative_difference
-from depyf.answers.recorded import Digest, Event, Recording
+from depyf.answers.recorded import LEAF, Digest, Event, Recording
 from depyf.answers.trace import duration
 from depyf.answers.worth import SLOWER
 from depyf.base.messages import cut
@@ -147,13 +147,35 @@ def _values_differ(
             return f"random numbers are drawn in another way before {_where(one)}"
         if [each.name for each in one.values] != [each.name for each in other.values]:
             return f"{_where(one)} has other values, or other requires_grad"
-        for mine, his in zip(one.values, other.values):
+        for mine, his in zip(one.values, _paired(one, other, exactly=exactly)):
             why = _differs(mine, his, exactly=exactly)
             if why:
                 return f"{_where(one)}{f' {mine.name}' if mine.name else ''}: {why}"
     if len(ours) != len(theirs):
         return f"{len(theirs)} calls and values were recorded, and {len(ours)} of the unchanged program"
     return ""
+
+
+def _paired(one: Event, other: Event, *, exactly: bool) -> List[Digest]:
+    """Return the values of the second event in the order of the first one. Leaves without a name have no order: the
+    gradients of these are compared as a multiset, which is all that is known of them. So each difference in a value is
+    seen, but not that two such leaves have changed places; parameters and variables of the program have names."""
+    left = [each for each in other.values if each.name == LEAF]
+    pairs: Dict[int, Digest] = {}
+    mine = [each for each in enumerate(one.values) if each[1].name == LEAF]
+    # What has the same bits belongs together, then what agrees, then what has the same shape; the rest differs anyway.
+    for agree in (
+        lambda a, b: (a.dtype, a.shape, a.bits) == (b.dtype, b.shape, b.bits),
+        lambda a, b: not _differs(a, b, exactly=exactly),
+        lambda a, b: (a.dtype, a.shape) == (b.dtype, b.shape),
+        lambda a, b: True,
+    ):
+        for at, value in mine:
+            his = next((each for each in left if at not in pairs and agree(value, each)), None)
+            if his is not None:
+                pairs[at] = his
+                left = [each for each in left if each is not his]
+    return [pairs.get(at, each) for at, each in enumerate(other.values)]
 
 
 def _drawn(events: Sequence[Event], unseeded: Collection[str]) -> List[Dict[str, object]]:

@@ -84,15 +84,47 @@ def test_the_gradients_of_all_leaves_are_recorded_without_an_optimizer(recorded:
     loss(x, y).backward()
     torch.autograd.grad(loss(x, y), [x])
     kinds = recorded.kinds()
+    name = test_the_gradients_of_all_leaves_are_recorded_without_an_optimizer.__name__
     assert kinds[0][0] == "input"
     assert [each for each in kinds if each[0] in ("loss", "gradient")] == [
         ("loss", "backward()"),
         ("gradient", "backward()"),
     ]
-    assert recorded.named("gradient", "backward()") == {"leaf[0]": (3,), "leaf[1]": (3,)}
+    assert recorded.named("gradient", "backward()") == {f"{name} {each}": (3,) for each in "xy"}
     assert recorded.named("output", "autograd.grad()") == {"[0]": (3,)}
     assert [where for where, _ in recorded.recorder.times].count("backward") == 1
     assert all(seconds >= 0 for _, seconds in recorded.recorder.times)
+
+
+def test_leaves_have_names_that_do_not_depend_on_the_graph(recorded: Recorded) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.unused = (torch.nn.Parameter(torch.ones(size)) for size in (2, 3))
+            self.unused.grad = torch.ones(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.used.sum() * x.sum()
+
+    # Variables hold neither the module nor the leaf that has no name.
+    known = types.SimpleNamespace(net=Net(), weight=torch.ones(4, requires_grad=True))
+
+    def step(given: torch.Tensor) -> None:
+        known.net(given).mul(known.weight.sum()).backward()
+
+    step(torch.ones(5, requires_grad=True))
+    assert recorded.named("gradient", "backward()") == {
+        "Net.unused": (3,),
+        "Net.used": (2,),
+        "a leaf": (4,),
+        "step given": (5,),
+    }
+
+
+def test_a_leaf_that_a_call_was_given_has_a_name(recorded: Recorded) -> None:
+    net = torch.nn.Flatten(0)
+    net(torch.ones(3, requires_grad=True)).sum().backward()
+    assert recorded.named("gradient", "backward()") == {"Flatten (call 1) args[0]^": (3,)}
 
 
 def test_globals_are_recorded_at_the_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,15 @@ import os
 import sys
 import time
 import types
+import weakref
 import zlib
 from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from depyf.answers.recorded import GRADIENT, INPUT, OUTPUT, START, Digest
+from depyf.answers.recorded import GRADIENT, INPUT, LEAF, OUTPUT, START, Digest
 from depyf.base.asynchronous import suppressed
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.safely import safely
-from depyf.dynamo.questions.shadow.module_names import state_of, tensors_in
+from depyf.dynamo.questions.shadow.module_names import inside, state_of, tensors_in
 from depyf.dynamo.questions.shadow.record_file import RecordedRun
 from depyf.dynamo.questions.shadow.recorder import _BACKWARD, Recorder, Values
 
@@ -47,6 +48,10 @@ class OuterCalls(Recorder):
         self._given: Values = ()
         """The tensors that the outermost call was given."""
         self._leaves: List[Tuple[str, torch.Tensor]] = []
+        self._roots: Dict[str, weakref.ref[torch.nn.Module]] = {}
+        """The outermost modules that were called, by name."""
+        self._passed: List[Tuple[str, weakref.ref[torch.Tensor]]] = []
+        """Leaves that outermost calls were given since the last ``backward()``."""
         self._grad_depth: Optional[int] = None
 
     def install(self) -> bool:
@@ -68,8 +73,11 @@ class OuterCalls(Recorder):
         if kind == _GRAD:
             return
         if kind == _BACKWARD and is_outermost and not self._is_off():
-            self._leaves = _leaves_of(frame.f_locals.get("tensors"))
+            self._find_leaves(frame)
         super()._started(kind, frame, depth)
+        call = self._open[-1] if self._open else None
+        if is_outermost and call is not None and call.module is not None:
+            self._roots[call.where] = weakref.ref(call.module)
         if self._open and is_outermost:
             self._began, self._spent = time.perf_counter(), 0.0
         else:
@@ -96,6 +104,34 @@ class OuterCalls(Recorder):
                 GRADIENT, "backward()", lambda: [(n, each.grad) for n, each in leaves if each.grad is not None]
             )
 
+    @safely("finding the leaves of a backward()")
+    def _find_leaves(self, frame: types.FrameType) -> None:
+        """Name the leaves whose gradients may be there after a ``backward()``, which has the frame.
+
+        A name is the same in two runs, whatever is compiled: the first one by which the program itself reaches the
+        leaf. The order in the graph is another one where the number of compiled graphs is. A leaf that has no such name
+        is ``LEAF``, and which one it is in the other run is not known. Named leaves count also if the graph does not
+        reach them: that depends on what is compiled, too.
+        """
+        found: Dict[int, Tuple[str, torch.Tensor]] = {}
+        for name, each in (*_held_by_frames(frame.f_back), *self._known_leaves()):
+            if each.is_leaf and each.requires_grad:
+                found.setdefault(id(each), (name, each))
+        for each in _leaves_of(frame.f_locals.get("tensors")):
+            found.setdefault(id(each), (LEAF, each))
+        self._passed.clear()
+        self._leaves = sorted(found.values(), key=lambda each: each[0])
+
+    def _known_leaves(self) -> Iterator[Tuple[str, torch.Tensor]]:
+        for where, module in self._roots.items():
+            root = module()
+            if root is not None:
+                yield from state_of(root, where, private_names.PARAMETERS.name)
+        for name, passed in self._passed:
+            tensor = passed()
+            if tensor is not None:
+                yield name, tensor
+
     @safely("recording what a call leaves")
     def _note_safely(self, kind: str, where: str, values: Callable[[], Sequence[Tuple[str, torch.Tensor]]]) -> None:
         self._note(kind, where, lambda: [(name, each, None) for name, each in values()])
@@ -108,6 +144,11 @@ class OuterCalls(Recorder):
         found = values()
         if kind == INPUT and self._open:
             self._given = found
+            self._passed += [
+                (f"{where} (call {self.calls}) {name}", weakref.ref(each))
+                for name, each, _ in found
+                if each.requires_grad and each.is_leaf
+            ]
         return super()._note(kind, where, lambda: found)
 
     @safely("recording what the program leaves")
@@ -168,9 +209,25 @@ def _constants_in(value: object, name: str, depth: int = 4) -> Iterator[Tuple[st
             yield from _constants_in(each, f"{name}[{written}]", depth - 1)
 
 
-def _leaves_of(tensors: object) -> List[Tuple[str, torch.Tensor]]:
-    """Return the leaves whose gradients ``backward()`` adds to, in the order of the graph."""
-    found: Dict[int, torch.Tensor] = {}
+def _held_by_frames(frame: Optional[types.FrameType]) -> Iterator[Tuple[str, torch.Tensor]]:
+    """Yield the tensors that the variables of callers hold, up to the main file, and the parameters of modules there."""
+    import torch
+
+    main = vars(sys.modules["__main__"])
+    while frame is not None:
+        for name, value in sorted(frame.f_locals.items()):
+            where = f"{frame.f_code.co_name} {name}"
+            if issubclass(type(value), torch.nn.Module):
+                yield from state_of(inside(value), where, private_names.PARAMETERS.name)
+            elif not (type(value) in (list, tuple, dict) and len(value) > _MOST_ITEMS):
+                yield from tensors_in(value, where, depth=1)
+        if frame.f_locals is main:
+            return
+        frame = frame.f_back
+
+
+def _leaves_of(tensors: object) -> Iterator[torch.Tensor]:
+    """Yield the leaves that the graph of ``backward()`` reaches, in the order of the graph."""
     seen = set()
     todo = [each.grad_fn for _, each in reversed(tensors_in(tensors, "")) if each.grad_fn is not None]
     while todo:
@@ -180,6 +237,5 @@ def _leaves_of(tensors: object) -> List[Tuple[str, torch.Tensor]]:
         seen.add(node)
         leaf = getattr(node, "variable", None)
         if leaf is not None:
-            found.setdefault(id(leaf), leaf)
+            yield leaf
         todo += [each for each, _ in reversed(node.next_functions) if each is not None]
-    return [(f"leaf[{at}]", each) for at, each in enumerate(found.values())]
