@@ -434,6 +434,44 @@ def test_no_program_with_an_lstm_gets_allow_rnn(tmp_path: Path) -> None:
             make()
 
 
+@pytest.mark.parametrize(
+    ("made", "is_refused"),
+    [
+        ("nn.GRU(3, 4, 2, dropout=0.0, batch_first=True)", False),
+        (
+            "class RNN(nn.Module):\n    def f(self):\n        self.dropout = nn.GRU(3, 4)\n        super(RNN, self)",
+            False,
+        ),
+        ("def f(m: nn.GRU):\n    return isinstance(m, (nn.GRU, nn.RNN))\nm = nn.RNN(3, 4)", False),
+        ("nn.GRU(3, 4, 2, dropout=0.3)", True),
+        ("nn.GRU(3, 4, 2, dropout=p)", True),
+        ("nn.GRU(3, 4, 2, True, False, 0.3)", True),
+        ("nn.GRU(3, 4, **options)", True),
+        ("nn.GRU(*options)", True),
+        ("m = nn.GRU(3, 4)\nm.dropout = 0.3", True),
+        ("m = nn.GRU(3, 4)\nsetattr(m, 'dropout', 0.3)", True),
+        ("m = nn.GRU(3, 4)\nm = torch.load('m.pt', weights_only=False)", True),
+        ("m = nn.GRU(3, 4)\nk = nn.GRU\nk(3, 4, dropout=0.3)", True),
+        ("m = nn.GRU(3, 4)\nclass Own(nn.GRU):\n    pass", True),
+        ("m = nn.GRU(3, 4)\nfrom torch.nn import GRU as G\nG(3, 4, dropout=0.3)", True),
+        ("m = nn.GRU(3, 4)\ngetattr(nn, 'RNN')(3, 4, dropout=0.3)", True),
+        ("m = nn.GRU(3, 4)\ngetattr(nn, kind)(3, 4, dropout=0.3)", True),
+        ("from library import model\nm = model()", True),
+        ("class RNN(nn.Module):\n    pass\nm = RNN(3)", True),
+    ],
+)
+def test_a_recurrent_network_that_may_have_a_dropout_is_not_compiled(
+    tmp_path: Path, made: str, is_refused: bool
+) -> None:
+    project = project_of(tmp_path, f"import torch\nfrom torch import nn\n{made}\n")
+    (make,) = edits_for(problem_at(3, BreakCause.RNN), project)
+    if not is_refused:
+        assert make().changes
+        return
+    with pytest.raises(NoEdit, match="draws other random numbers"):
+        make()
+
+
 def test_an_edit_keeps_the_byte_order_mark_and_the_ends_of_lines(tmp_path: Path) -> None:
     text = "\ufeffimport torch\n\ndef f(x):\n\tif x.sum() > 0:  # é\n\t\treturn x * 2\n\treturn -x\n"
     project = project_of(tmp_path, "")

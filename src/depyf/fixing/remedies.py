@@ -18,7 +18,7 @@ from depyf.fixing.items import detach_number
 from depyf.fixing.prints import move_print
 from depyf.fixing.problems import Problem
 from depyf.fixing.reasons import REASONS
-from depyf.fixing.settings import setting
+from depyf.fixing.settings import allow_rnn, setting
 from depyf.report.model.run import LIMIT, RECOMPILATION
 
 NO_EDIT = "no mechanical edit for this finding"
@@ -70,15 +70,7 @@ REMEDIES: Tuple[Remedy, ...] = (
         setting("torch._dynamo.config.capture_dynamic_output_shape_ops = True", captures=True),
     ),
     Remedy(_for(BreakCause.PRINT), move_print),
-    Remedy(
-        _for(BreakCause.RNN),
-        setting(
-            "torch._dynamo.config.allow_rnn = True",
-            never="LSTM",
-            why="with allow_rnn, PyTorch 2.13 raises where a backend with AOTAutograd compiles an LSTM for gradients, "
-            "which other calls than those of the run may want",
-        ),
-    ),
+    Remedy(_for(BreakCause.RNN), allow_rnn),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
     Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
     Remedy(

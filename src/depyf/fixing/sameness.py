@@ -11,7 +11,7 @@ import importlib.util
 import linecache
 import os
 import re
-from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.parted import relative_difference
 from depyf.answers.recorded import LEAF, Digest, Event, Recording
@@ -164,12 +164,13 @@ def _paired(one: Event, other: Event, *, exactly: bool) -> List[Digest]:
     pairs: Dict[int, Digest] = {}
     mine = [each for each in enumerate(one.values) if each[1].name == LEAF]
     # What has the same bits belongs together, then what agrees, then what has the same shape; the rest differs anyway.
-    for agree in (
+    rules: Sequence[Callable[[Digest, Digest], bool]] = (
         lambda a, b: (a.dtype, a.shape, a.bits) == (b.dtype, b.shape, b.bits),
         lambda a, b: not _differs(a, b, exactly=exactly),
         lambda a, b: (a.dtype, a.shape) == (b.dtype, b.shape),
         lambda a, b: True,
-    ):
+    )
+    for agree in rules:
         for at, value in mine:
             his = next((each for each in left if at not in pairs and agree(value, each)), None)
             if his is not None:

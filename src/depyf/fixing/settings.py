@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Callable, List, Tuple
+from typing import Callable, List, Optional, Set, Tuple
 
 from depyf.decompiler.syntax import parse
 from depyf.diagnosis.break_advice import BreakCause
@@ -193,5 +193,90 @@ def _check_captured(file: str, function: Function) -> None:
             raise NoEdit(f"the assert at {place} may be about a value that is known when the graph runs only")
 
 
+def allow_rnn(problem: Problem, project: Project) -> Edit:
+    """Return the edit that lets Dynamo trace recurrent networks, where none draws random numbers in training mode."""
+    edit = _ALLOW_RNN(problem, project)
+    trees = {file: project.tree(file) for file in project.imported()}
+    # Programs have classes named RNN, too, whose calls say nothing of PyTorch's.
+    own = {node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    is_made = False
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            if _may_drop_out(node):
+                raise NoEdit(f"at {file}:{getattr(node, 'lineno', 0)}, {_DROPS_OUT}")
+            is_made |= isinstance(node, ast.Call) and _is_recurrent(node.func) and dotted(node.func) not in own
+        if _mentions(tree) - _harmless(tree):
+            raise NoEdit(f"{file} uses GRU or RNN in another way than in a call, so that {_DROPS_OUT}")
+    if not is_made:
+        raise NoEdit(f"where the recurrent network is made is not known, so that {_DROPS_OUT}")
+    return edit
+
+
+def _may_drop_out(node: ast.AST) -> bool:
+    """Return whether a node may give a recurrent network a ``dropout`` that is not zero, whatever its mode is now."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "dropout" and not isinstance(node.ctx, ast.Load) and dotted(node.value) != "self"
+    if not isinstance(node, ast.Call):
+        return False
+    name = dotted(node.func).rpartition(".")[2]
+    if name in ("getattr", "setattr"):
+        of_nn = name == "getattr" and dotted(node.args[0] if node.args else None).rpartition(".")[2] == "nn"
+        given = node.args[1] if len(node.args) > 1 else None
+        known = given.value if isinstance(given, ast.Constant) else None
+        return (known is None and (of_nn or name == "setattr")) or (known == "dropout" and name == "setattr")
+    if any(each.arg == "weights_only" and not _is_constant(each.value, True) for each in node.keywords):
+        return True  # a whole module may be loaded
+    if not _is_recurrent(node.func):
+        return False
+    # The sixth argument of GRU is dropout, and what a star stands for is not known.
+    unknown = len(node.args) > 5 or any(isinstance(each, ast.Starred) for each in node.args)
+    return unknown or any(
+        each.arg is None or (each.arg == "dropout" and not _is_constant(each.value, 0)) for each in node.keywords
+    )
+
+
+def _is_constant(node: ast.expr, value: float) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and node.value == value
+
+
+def _is_recurrent(node: ast.AST) -> bool:
+    last = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return last in _RECURRENT
+
+
+def _mentions(tree: ast.Module) -> Set[int]:
+    """Return the ids of all nodes that name a class of recurrent networks, also as a text or by another name."""
+    found = set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and node.value in _RECURRENT
+        is_renamed = isinstance(node, ast.alias) and node.name in _RECURRENT and node.asname not in (None, node.name)
+        if is_text or is_renamed or _is_recurrent(node):
+            found.add(id(node))
+    return found
+
+
+def _harmless(tree: ast.Module) -> Set[int]:
+    """Return the ids of nodes that are called, or only tell what something is: annotations, isinstance()."""
+    found = set()
+    for node in ast.walk(tree):
+        parts: List[Optional[ast.AST]] = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if isinstance(node, ast.Call):
+            found.add(id(node.func))
+            parts += node.args if dotted(node.func) in ("isinstance", "super") else ()
+        found |= {id(each) for part in parts if part is not None for each in ast.walk(part)}
+    return found
+
+
+_RECURRENT = ("GRU", "RNN")
+_DROPS_OUT = (
+    "it may have a dropout: a compiled recurrent network draws other random numbers in training mode, also where this "
+    "run is in evaluation mode alone"
+)
+_ALLOW_RNN = setting(
+    "torch._dynamo.config.allow_rnn = True",
+    never="LSTM",
+    why="with allow_rnn, PyTorch 2.13 raises where a backend with AOTAutograd compiles an LSTM for gradients, "
+    "which other calls than those of the run may want",
+)
 _CATCHING = ("suppress", "raises")
 _IMPORTS = ("torch", "of torch", "import")

@@ -210,7 +210,7 @@ def _constants_in(value: object, name: str, depth: int = 4) -> Iterator[Tuple[st
 
 
 def _held_by_frames(frame: Optional[types.FrameType]) -> Iterator[Tuple[str, torch.Tensor]]:
-    """Yield the tensors that the variables of callers hold, up to the main file, and the parameters of modules there."""
+    """Yield the tensors in variables of callers, up to the main file, and the parameters of modules there."""
     import torch
 
     main = vars(sys.modules["__main__"])
