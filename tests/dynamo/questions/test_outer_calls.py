@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", minversion="2.2")
 
 from depyf.answers.recorded import Event, _event  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import install, uninstall  # noqa: E402
+from depyf.dynamo.questions.shadow import outer_calls  # noqa: E402
 from depyf.dynamo.questions.shadow.outer_calls import OuterCalls  # noqa: E402
 
 pytestmark = [
@@ -125,6 +126,16 @@ def test_a_leaf_that_a_call_was_given_has_a_name(recorded: Recorded) -> None:
     net = torch.nn.Flatten(0)
     net(torch.ones(3, requires_grad=True)).sum().backward()
     assert recorded.named("gradient", "backward()") == {"Flatten (call 1) args[0]^": (3,)}
+
+
+def test_what_can_not_be_recorded_is_noted(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise ValueError("no leaves")
+
+    x = torch.ones(3, requires_grad=True)
+    monkeypatch.setattr(outer_calls, "_leaves_of", fails)
+    (x * 2).sum().backward()
+    assert list(recorded.recorder.skipped) == ["finding the leaves of a backward() failed"]
 
 
 def test_globals_are_recorded_at_the_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:

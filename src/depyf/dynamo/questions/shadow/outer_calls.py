@@ -17,7 +17,8 @@ import time
 import types
 import weakref
 import zlib
-from typing import TYPE_CHECKING, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from functools import partial
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.answers.recorded import GRADIENT, INPUT, LEAF, OUTPUT, START, Digest
 from depyf.base.asynchronous import suppressed
@@ -29,6 +30,8 @@ from depyf.dynamo.questions.shadow.recorder import _BACKWARD, Recorder, Values
 
 if TYPE_CHECKING:
     import torch
+
+Tensors = Iterable[Tuple[str, "torch.Tensor"]]
 
 _GRAD = "autograd.grad"
 TIMES = "times.json"
@@ -73,7 +76,8 @@ class OuterCalls(Recorder):
         if kind == _GRAD:
             return
         if kind == _BACKWARD and is_outermost and not self._is_off():
-            self._find_leaves(frame)
+            if self._find_leaves(frame) is None:
+                self._failed("finding the leaves of a backward()")
         super()._started(kind, frame, depth)
         call = self._open[-1] if self._open else None
         if is_outermost and call is not None and call.module is not None:
@@ -105,7 +109,7 @@ class OuterCalls(Recorder):
             )
 
     @safely("finding the leaves of a backward()")
-    def _find_leaves(self, frame: types.FrameType) -> None:
+    def _find_leaves(self, frame: types.FrameType) -> bool:
         """Name the leaves whose gradients may be there after a ``backward()``, which has the frame.
 
         A name is the same in two runs, whatever is compiled: the first one by which the program itself reaches the
@@ -121,6 +125,7 @@ class OuterCalls(Recorder):
             found.setdefault(id(each), (LEAF, each))
         self._passed.clear()
         self._leaves = sorted(found.values(), key=lambda each: each[0])
+        return True
 
     def _known_leaves(self) -> Iterator[Tuple[str, torch.Tensor]]:
         for where, module in self._roots.items():
@@ -132,9 +137,19 @@ class OuterCalls(Recorder):
             if tensor is not None:
                 yield name, tensor
 
+    def _note_safely(self, kind: str, where: str, values: Callable[[], Tensors]) -> None:
+        if self._noted(kind, where, values) is None:
+            self._failed(f"recording the {kind} of {where}")
+
     @safely("recording what a call leaves")
-    def _note_safely(self, kind: str, where: str, values: Callable[[], Sequence[Tuple[str, torch.Tensor]]]) -> None:
+    def _noted(self, kind: str, where: str, values: Callable[[], Tensors]) -> bool:
         self._note(kind, where, lambda: [(name, each, None) for name, each in values()])
+        return True
+
+    def _failed(self, doing: str) -> None:
+        """Note a failure, which both of two runs have, so that what is missing in both would count as the same."""
+        reason = f"{doing} failed"
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
     def _note(self, kind: str, where: str, values: Callable[[], Values]) -> Sequence[Digest]:
         """Write an event of an outermost call."""
@@ -157,7 +172,7 @@ class OuterCalls(Recorder):
         self._open.clear()
         for name, value in sorted(vars(sys.modules["__main__"]).items()):
             if not name.startswith("__"):
-                self._note_safely(START, f"global {name}", lambda value=value: list(self._held(value)))
+                self._note_safely(START, f"global {name}", partial(self._held, value))
 
     def _held(self, value: object) -> Iterator[Tuple[str, torch.Tensor]]:
         import torch
@@ -215,7 +230,7 @@ def _held_by_frames(frame: Optional[types.FrameType]) -> Iterator[Tuple[str, tor
 
     main = vars(sys.modules["__main__"])
     while frame is not None:
-        for name, value in sorted(frame.f_locals.items()):
+        for name, value in sorted(frame.f_locals.items(), key=lambda each: str(each[0])):
             where = f"{frame.f_code.co_name} {name}"
             if issubclass(type(value), torch.nn.Module):
                 yield from state_of(inside(value), where, private_names.PARAMETERS.name)
