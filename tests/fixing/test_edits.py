@@ -139,6 +139,7 @@ def test_a_branch_whose_sides_are_pure_becomes_where(tmp_path: Path, before: str
         ("with torch.no_grad(), torch.inference_mode(False):\n    y = -x if x.sum() > 0 else 1 / x", "divides by a"),
         ("with torch.inference_mode(False):\n    y = x + 1 if x.sum() > 0 else 1 / x", "divides by a tensor"),
         ("with torch.no_grad():\n    y = x + 1 if x.sum() > 0 else x.clamp(0)", "a call of x.clamp"),
+        ("y = self.relu() if x.sum() > 0 else self + 1", "methods of the program"),
         ("if x:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x > 0:\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         ("if x.any():\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),

@@ -120,12 +120,63 @@ def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body
         ("n = x.sum().item()\nreturn [x[:n]]", "train.py:4 uses a number"),
         ("n = x.sum().item()\nx = 2.0\nreturn x * n", "train.py:5 uses a number"),
         ("y = h(x)\nreturn x * (y - y)\ndef h(x):\n    return x.item()", "train.py:6 reads a number"),
-        ("return x[w]", "how the line reads the number"),
+        ("return x[w]", "how the number is read at train.py:3"),
+        ("n = x.sum().item()\nreturn x * (1 / n)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn x * (n + 0)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nm = float(w.sum() / w.numel())\nreturn x * n", "train.py:4 reads a number"),
+        ("n = x.sum().item()\nm = int(w * len(x))\nreturn x * n", "train.py:4 reads a number"),
+        ("n, t = 0, 0\nt = w\nreturn x * (x.sum().item() * t) + float(t)", "reads a number"),
     ],
 )
 def test_what_is_captured_may_not_raise_where_the_function_would_see_it(tmp_path: Path, body: str, why: str) -> None:
     *_, make = edits_for(problem_at(3, BreakCause.ITEM), project_of(tmp_path, function(body)))
     with pytest.raises(NoEdit, match=why):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("g = torch.compile(lambda y: max(y.sum().item(), 1.5))\n", "train.py:6 reads a number"),
+        ("other = lambda y: y / max(y.sum().item(), 1.5)\n", "train.py:6 reads a number"),
+        ("net.other = [lambda y: y.item()]\n", "train.py:6 reads a number"),
+        ("net = Net(other=lambda y: y.item())\n", "train.py:6 reads a number"),
+        ("other = torch.compile(h)\ndef h(y):\n    return y.item()\n", "train.py:8 reads a number"),
+        ("other['a'] = h\ndef h(y):\n    return y.item()\n", "train.py:8 reads a number"),
+        ("other: object = partial(h, 2)\ndef h(y):\n    return y.item()\n", "train.py:8 reads a number"),
+        ("class other:\n    def __init__(self, y):\n        self.n = y.item()\n", "train.py:8 reads a number"),
+        ("key = lambda y: y.item()\ndef h(y):\n    return y.item()\nother = h(1)\n", ""),
+    ],
+)
+def test_a_setting_holds_for_all_that_a_compiled_function_may_call(tmp_path: Path, source: str, why: str) -> None:
+    text = f"import torch\ndef f(x):\n    n = x.sum().item()\n    y = other(x)\n    return x * n\n{source}"
+    *_, make = edits_for(problem_at(3, BreakCause.ITEM), project_of(tmp_path, text))
+    if not why:
+        assert make().changes
+        return
+    with pytest.raises(NoEdit, match=why):
+        make()
+
+
+def test_what_a_helper_returns_under_another_name_is_used_by_its_caller(tmp_path: Path) -> None:
+    text = "import torch\n@torch.compile\ndef f(x):\n    return x.sum().item()\nfast = f\n"
+    *_, make = edits_for(problem_at(4, BreakCause.ITEM), project_of(tmp_path, text))
+    assert make().changes
+    text += "@torch.compile\ndef g(x):\n    v = fast(x)\n    return x if v != v else x * v\n"
+    *_, make = edits_for(problem_at(4, BreakCause.ITEM), project_of(tmp_path, text))
+    with pytest.raises(NoEdit, match=r"train\.py:4 uses a number"):
+        make()
+
+
+@pytest.mark.parametrize("cause", [BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.DYNAMIC_SHAPE])
+def test_all_that_a_setting_captures_has_to_be_known(tmp_path: Path, cause: BreakCause) -> None:
+    source = function("n = x.sum().item()\ny = x[:w]\nreturn x * n")
+    project = replace(project_of(tmp_path, source), found=frozenset({("train.py", 4, cause.value)}))
+    *_, make = edits_for(problem_at(3, BreakCause.ITEM), project)
+    if cause is BreakCause.DYNAMIC_SHAPE:
+        assert make().changes
+        return
+    with pytest.raises(NoEdit, match=r"how the number is read at train\.py:4 is not known"):
         make()
 
 
@@ -148,10 +199,11 @@ def test_a_number_that_a_helper_returns_is_not_captured(tmp_path: Path) -> None:
     ],
 )
 def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_captured(tmp_path: Path, body: str) -> None:
-    lines = frozenset(("train.py", line) for line in (3, 4))
-    project = replace(project_of(tmp_path, function(body)), found=lines)
-    line = next(at for at, text in enumerate(function(body).splitlines(), 1) if "item()" in text or "float(" in text)
-    *_, make = edits_for(problem_at(line, BreakCause.ITEM), project)
+    texts = enumerate(function(body).splitlines(), 1)
+    lines = [line for line, text in texts if "item()" in text or "float(" in text]
+    found = frozenset(("train.py", line, BreakCause.ITEM.value) for line in lines)
+    project = replace(project_of(tmp_path, function(body)), found=found)
+    *_, make = edits_for(problem_at(lines[0], BreakCause.ITEM), project)
     assert make().changes
 
 
@@ -163,12 +215,18 @@ def test_numbers_that_the_run_has_read_and_that_are_used_as_usual_may_be_capture
         ("i = torch.nonzero(x > 0).squeeze()\nreturn x[i]", "train.py:3 uses a tensor"),
         ("y = x[x > 0].squeeze(-1)\nreturn y", "train.py:3 uses a tensor"),
         ("y = x[x > 0]\nreturn y * w", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nreturn y.max()", "train.py:4 uses a tensor"),
         ("y = x[x > 0]\nif y.shape[0]:\n    return y", "train.py:4 uses a tensor"),
         ("y = x[x > 0]\nreturn torch.cat([y, w])", "train.py:4 uses a tensor"),
         ("y = x[x > 0]\nreturn y.view(-1)", "train.py:4 uses a tensor"),
         ("y = x[x > 0]\nreturn y[0]", "train.py:4 uses a tensor"),
         ("y = x[x > 0]\nself.y = y", "train.py:4 assigns a value"),
-        ("y = x.mine()\nreturn y", "what makes a shape"),
+        ("y = x[x > 0]\nz = torch.nonzero(w).squeeze()\nreturn y", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nm = w > 0\nif a:\n    return w[m].view(-1)\nreturn y", "train.py:6 uses a tensor"),
+        ("y = x[x > 0]\nz = x[~w].view(2), x[w & y].view(2)\nreturn y", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nz = x[w.isnan(), 0].view(2)\nreturn y", "train.py:4 uses a tensor"),
+        ("y = x[x > 0]\nz = torch.where(x > 0, x, 0).view(2) + x[0].view(2) + x[w].view(2)\nreturn y", ""),
+        ("y = x.mine()\nreturn y", "how the shape is made at train.py:3"),
     ],
 )
 def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_path: Path, body: str, why: str) -> None:
@@ -192,6 +250,13 @@ def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_p
         ("return x * max(n, 1.5)", "L['t']", False),
         ("return x * max(n, m)", "L['t']", False),
         ("return x * 2 ** n", "L['t']", False),
+        ("n **= m\nreturn x * n", "L['t']", False),
+        ("return x + 1 if n * 0.1 * 10 == m else x", "L['t']", False),
+        ("return x + 1 if x.shape[0] * 0.1 * 10.0 == x.shape[0] else x", "L['t']", False),
+        ("m = n\nm *= 0.1\nm *= 10.0\nreturn x + 1 if n == m else x", "L['t']", False),
+        ("return x + 1 if n * 0.5 > 3 else x * (x * 0.5 + 0.1 > 0)", "L['t']", True),
+        ("return x * max(0.5 * len(x), 1)", "L['t']", False),
+        ("return x * (1 / t)", "L['t']", False),
         ("return x ** 0.5 * max(x.shape[0], 1)", "L['t']", True),
         ("return x * (1 / (t + 1))", "L['t']", False),
         ("return x * math.sqrt(t)", "L['t']", False),
@@ -217,7 +282,7 @@ def test_dynamic_makes_no_float_a_part_of_a_graph_that_may_differ_there(
     if is_edited:
         assert "@torch.compile(dynamic=True)" in edited(project, dynamic_compile, problem)
         return
-    with pytest.raises(NoEdit, match=r"never NaN or infinite|assigns to t|is a float|a dynamic number"):
+    with pytest.raises(NoEdit, match=r"never NaN or infinite|assigns to t|is a float|for a dynamic number"):
         dynamic_compile(problem, project)
 
 

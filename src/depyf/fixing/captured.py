@@ -22,6 +22,9 @@ _READS = ("item", "tolist")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm", "prod", "std", "var", "any", "all"))
+_OF_NOTHING = _REDUCTIONS - {"max", "min", "amax", "amin"}
+"""Those that have a value for a tensor without elements. A maximum raises, and is -inf in a kernel of Inductor."""
+
 _ELEMENTWISE = frozenset(
     ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "float", "double", "half", "long",
      "clone", "detach", "contiguous", "neg")
@@ -32,15 +35,20 @@ _OF_TENSORS = _REDUCTIONS | _ELEMENTWISE | frozenset(
 )  # fmt: skip
 _WITH_NUMBER = ("add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_")
 _DYNAMIC = frozenset(("nonzero", "argwhere", "masked_select", "unique", "where", "bincount", "repeat_interleave"))
+_MASKS = frozenset(
+    ("isnan", "isinf", "isfinite", "bool", "gt", "lt", "ge", "le", "eq", "ne", "isclose", "isin", "logical_and",
+     "logical_or", "logical_not", "logical_xor")
+)  # fmt: skip
 _SHAPED = frozenset(("shape", "size", "ndim", "dim", "numel", "len"))
 
 
 def check_numbers(
     file: str, function: Function, found: FrozenSet[Tuple[str, int]], layers: FrozenSet[str], *, is_called: bool
-) -> None:
-    """Raise ``NoEdit`` where a function reads a number out of a tensor at a line that the run has not reached, or uses
-    a number in a way that is not known to give the same result once it is a part of a graph. ``layers`` are the names
-    of attributes that hold modules of torch.nn; ``is_called``: another function may see what the function returns."""
+) -> List[ast.expr]:
+    """Return the calls of a function that read a number out of a tensor. Raises ``NoEdit`` where that is at a line that
+    the run has not reached, or where the function uses a number in a way that is not known to give the same result once
+    it is a part of a graph. ``layers`` are the names of attributes that hold modules of torch.nn; ``is_called``: the
+    function may be traced into another one, which sees what it returns."""
     reads = [each for each in ast.walk(function) if isinstance(each, ast.Call) and is_read(each)]
     for each in reads:
         if not any((file, line) in found for line in range(each.lineno, (each.end_lineno or 0) + 1)):
@@ -48,6 +56,7 @@ def check_numbers(
     uses = _Uses(file, function, layers, may_return=not is_called)
     for each in reads:
         uses.check_number(each, may_compute=True)
+    return [*reads]
 
 
 def is_read(node: ast.AST) -> bool:
@@ -81,7 +90,8 @@ class _Uses:
             # Python 3.8 puts the index of a subscript into another node.
             parent = self._parents[id(node)] if type(node).__name__ == "Index" else node
             self._parents.update((id(child), parent) for child in ast.iter_child_nodes(node))
-        self._roots = {*tensors, *(_root(each) for each in ast.walk(function) if is_read(each))}
+        reads = [each for each in ast.walk(function) if isinstance(each, ast.Call) and is_read(each)]
+        self._roots = {*tensors, *map(_root, reads)}
 
     def check_number(self, node: ast.expr, *, may_compute: bool) -> None:
         """Raise ``NoEdit`` unless all uses of a number are known. ``may_compute``: nothing was computed of it yet."""
@@ -91,7 +101,9 @@ class _Uses:
             value = number(other)
             if self.is_tensor(other):
                 return
-            if value is not None and may_compute and (value or isinstance(parent.op, (ast.Add, ast.Sub))):
+            # 1 / v raises for 0, and not in a graph of AOTAutograd.
+            may_raise = isinstance(parent.op, ast.Div) and parent.right is node
+            if value and may_compute and not may_raise:
                 self.check_number(parent, may_compute=False)
                 return
         elif isinstance(parent, ast.Compare) and len(parent.ops) == 1 and isinstance(parent.ops[0], _COMPARED):
@@ -122,7 +134,7 @@ class _Uses:
         parent = self._parents[id(node)]
         if isinstance(parent, ast.Attribute) and isinstance(call := self._parents[id(parent)], ast.Call):
             name, literals = parent.attr, [number(each) for each in call.args]
-            if name in _REDUCTIONS and not call.args and not call.keywords:
+            if name in _OF_NOTHING and not call.args and not call.keywords:
                 return
             # The dimension that depends on data is the first one of nonzero().
             is_known = name == "squeeze" and _name(node) in ("nonzero", "argwhere") and literals in ([1], [-1])
@@ -205,19 +217,18 @@ class _Uses:
             return has_tensor and name in _OF_TENSORS | {"linear", "layer_norm", "gelu", "silu", "mm", "bmm"}
         return has_tensor and of == "self" and name in self._layers
 
-    def _assignment(self, store: ast.AST) -> ast.Assign | None:
-        parent = self._parents.get(id(store))
-        return parent if isinstance(parent, ast.Assign) and parent.targets == [store] else None
-
 
 def _name(node: ast.expr) -> str:
     """Return the name of the function or method that an expression calls, else of the call that a variable holds."""
     return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
-def _root(node: ast.AST) -> str:
-    """Return the variable that a number is read out of, directly or by reductions; empty if that is not known."""
-    found = node.args[0] if isinstance(node, ast.Call) and node.args else node
+def _root(node: ast.Call) -> str:
+    """Return the variable that a number is read out of, directly or by reductions; empty if that is not known:
+    ``float(x)`` may convert a number."""
+    found: ast.AST = node.args[0] if node.args else node
+    if isinstance(found, ast.Name):
+        return ""
     while isinstance(found, ast.Call) and isinstance(found.func, ast.Attribute):
         if found.func.attr not in _READS and (found.func.attr not in _OF_TENSORS or found.args):
             return ""
@@ -225,21 +236,48 @@ def _root(node: ast.AST) -> str:
     return found.id if isinstance(found, ast.Name) and found.id not in ("self", "cls", "torch") else ""
 
 
-def check_shapes(file: str, function: Function, line: int, layers: FrozenSet[str], *, is_called: bool) -> None:
-    """Raise ``NoEdit`` where a function uses a tensor whose shape depends on data, which a line makes, in a way that is
-    not known to be the same for sizes of 0 and 1."""
+def check_shapes(
+    file: str, function: Function, found: FrozenSet[Tuple[str, int]], layers: FrozenSet[str], *, is_called: bool
+) -> List[ast.expr]:
+    """Return the expressions of a function that make a tensor whose shape depends on data. Raises ``NoEdit`` where the
+    function uses such a tensor in a way that is not known to be the same for sizes of 0 and 1. ``found``: the files and
+    lines where the run shows that, which the name of a mask does not show."""
     made: List[ast.expr] = [
         each
         for each in ast.walk(function)
-        if isinstance(each, (ast.Call, ast.Subscript))
-        and each.lineno == line
-        and (_name(each) in _DYNAMIC if isinstance(each, ast.Call) else isinstance(each.ctx, ast.Load))
+        if (isinstance(each, ast.Call) and _makes_shape(each))
+        or (
+            isinstance(each, ast.Subscript)
+            and isinstance(each.ctx, ast.Load)
+            and ((file, each.lineno) in found or _is_mask(function, each.slice))
+        )
     ]
-    if not made:
-        raise NoEdit(f"what makes a shape that depends on data at {file}:{line} is not known")
     uses = _Uses(file, function, layers, may_return=not is_called)
     for each in made:
         uses.check_shape(each)
+    return made
+
+
+def _makes_shape(node: ast.Call) -> bool:
+    """Return whether a call makes a tensor whose shape depends on data: ``torch.where(c)``, not ``where(c, x, y)``."""
+    return _name(node) in _DYNAMIC and (_name(node) != "where" or len(node.args) + len(node.keywords) == 1)
+
+
+def _is_mask(function: Function, node: ast.AST) -> bool:
+    """Return whether an index is a tensor of bools by its syntax, or a variable that is assigned one."""
+    # Python 3.8 puts the index of a subscript into another node.
+    node = getattr(node, "value", node) if type(node).__name__ == "Index" else node
+    if isinstance(node, ast.Name):
+        parents = (each for each in ast.walk(function) if isinstance(each, ast.Assign))
+        values = (each.value for each in parents if any(dotted(target) == node.id for target in each.targets))
+        return any(not isinstance(each, ast.Name) and _is_mask(function, each) for each in values)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _MASKS
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+    if isinstance(node, ast.Tuple):
+        return any(_is_mask(function, each) for each in node.elts)
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert))
 
 
 def check_floats(project: Project) -> None:
@@ -275,9 +313,9 @@ def check_dynamic(project: Project) -> None:
     for file, function, is_called in reachable(project):
         uses = _Uses(file, function, layers, may_return=not is_called, tensors=tensors)
         for node in ast.walk(function):
-            if _changes_type(node, uses):
+            if _changes_type(node, function, uses):
                 line = getattr(node, "lineno", 0)
-                raise NoEdit(f"{file}:{line} computes what is a float, or raises, for a dynamic number only")
+                raise NoEdit(f"{file}:{line} computes what is another number, or raises, for a dynamic number only")
 
 
 def _guards_of(project: Project) -> Tuple[Set[EntryGuard], FrozenSet[str]]:
@@ -287,21 +325,58 @@ def _guards_of(project: Project) -> Tuple[Set[EntryGuard], FrozenSet[str]]:
     return guards, frozenset(each[1] for each in found if each)
 
 
-def _changes_type(node: ast.AST, uses: _Uses) -> bool:
+def _changes_type(node: ast.AST, function: Function, uses: _Uses) -> bool:
     """Return whether an expression may give another number, or another type, where an int is dynamic."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         exponent = number(node.right)
         return not uses.is_tensor(node.left) and (exponent is None or exponent < 0 or not exponent.is_integer())
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
+        return not uses.is_tensor(node.target)
+    if isinstance(node, ast.Compare):
+        # n * 0.1 * 10 is n for sympy, and another number for Python.
+        literals = [_literals_in(each, function, uses) for each in (node.left, *node.comparators)]
+        return any(len(each) > 1 and any(type(value) is float for value in each) for each in literals)
     if not isinstance(node, ast.Call) or dotted(node.func) not in ("max", "min", "pow"):
         return False
     # max(n, 1.5) and max(n, m) of an int and a float are floats in a graph, whatever is the larger one.
-    return dotted(node.func) == "pow" or not all(
-        _is_of_shape(each) or (isinstance(each, ast.Constant) and type(each.value) is int) for each in node.args
-    )
+    return dotted(node.func) == "pow" or not all(_is_of_shape(each, is_int=True) for each in node.args)
 
 
-def _is_of_shape(node: ast.expr) -> bool:
-    return any({getattr(each, "attr", ""), getattr(each, "id", "")} & _SHAPED for each in ast.walk(node))
+def _literals_in(node: ast.expr, function: Function, uses: _Uses) -> List[float]:
+    """Return the literal numbers that a number is computed with, also in the variables that it is computed of; none
+    where it is a tensor."""
+    found: List[float] = []
+    seen: Set[str] = set()
+    todo: List[ast.AST] = [node]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, ast.Call) or (isinstance(each, ast.expr) and uses.is_tensor(each)):
+            continue
+        if isinstance(each, ast.Name) and each.id not in seen:
+            seen.add(each.id)
+            for known in ast.walk(function):
+                if isinstance(known, (ast.Assign, ast.AugAssign)):
+                    targets = known.targets if isinstance(known, ast.Assign) else [known.target]
+                    todo += [known.value] * any(dotted(target) == each.id for target in targets)
+        if isinstance(each, ast.Constant) and isinstance(each.value, (int, float)):
+            found.append(each.value)
+        todo += [each.value] if isinstance(each, ast.Subscript) else ast.iter_child_nodes(each)
+    return found
+
+
+def _is_of_shape(node: ast.expr, *, is_int: bool = False) -> bool:
+    """Return whether an expression is computed of shapes and literal numbers alone; ``is_int``: and is an int."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int or (type(node.value) is float and not is_int)
+    if isinstance(node, ast.BinOp):
+        is_known = not is_int or isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod))
+        return is_known and all(_is_of_shape(each, is_int=is_int) for each in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp):
+        return _is_of_shape(node.operand, is_int=is_int)
+    if isinstance(node, ast.Subscript):
+        return _is_of_shape(node.value, is_int=is_int)
+    known = node.func if isinstance(node, ast.Call) else node
+    return (getattr(known, "attr", "") or getattr(known, "id", "")) in _SHAPED
 
 
 _LOCAL = re.compile(r"L\['(\w+)'\]$")

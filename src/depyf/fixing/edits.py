@@ -60,8 +60,8 @@ class Project:
     run: Run
     compiled: Mapping[str, Sequence[int]]
     """The first lines of functions that were compiled, by file."""
-    found: FrozenSet[Tuple[str, int]] = frozenset()
-    """The files and lines of what the run has found."""
+    found: FrozenSet[Tuple[str, int, str]] = frozenset()
+    """The files, lines and causes of what the run has found."""
 
     def source(self, file: str) -> bytes:
         """Return the bytes of a file. Raises ``NoEdit``."""
@@ -198,20 +198,26 @@ def binds(tree: ast.AST, name: str) -> bool:
 
 def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
     """Yield the functions that were compiled, or are by the source, and all that these may call, by name, with their
-    files; and whether another one of them may call the function, so that it may be traced into that one."""
-    functions: List[Tuple[str, Function]] = []
+    files; and whether another one of them may call the function, so that it may be traced into that one. A lambda
+    outside of these is a function without a name."""
     todo: List[Tuple[str, Function]] = []
-    for file in project.imported():
-        lines, compiled = set(project.compiled.get(file, ())), _names_compiled(project.tree(file))
-        for node in ast.walk(project.tree(file)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.append((file, node))
-                starts = {node.lineno, *(each.lineno for each in node.decorator_list)}
-                if starts & lines or node.name in compiled:
-                    todo.append((file, node))
     by_name: Dict[str, List[Tuple[str, Function]]] = {}
-    for file, node in functions:
-        by_name.setdefault(node.name, []).append((file, node))
+    aliases: Dict[str, Set[str]] = {}
+    for file in project.imported():
+        tree = project.tree(file)
+        lambdas, is_compiled = _lambdas(tree), _is_compiled(project, file, tree)
+        for node in (*ast.walk(tree), *lambdas.values()):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                by_name.setdefault(node.name, []).append((file, node))
+                todo += [(file, node)] * is_compiled(node)
+            elif isinstance(node, ast.ClassDef):  # Box(x) calls __init__, and the box may be added
+                methods = (each for each in node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+                by_name.setdefault(node.name, []).extend((file, each) for each in methods if each.name[:2] == "__")
+            for name, value in _named_values(node):
+                aliases.setdefault(name, set()).update(_passed_names(value))
+                by_name.setdefault(name, []).extend(
+                    (file, lambdas[id(each)]) for each in ast.walk(value) if id(each) in lambdas
+                )
     roots = {id(node) for _, node in todo}
     implicit = [each for name in ("forward", "__call__") for each in by_name.get(name, ())]
     called = {id(node) for _, node in implicit}
@@ -224,13 +230,81 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
             continue
         found[id(node)] = file, node
         # A name that is passed on may be called, too; a call of a module is a call of some forward().
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-        names |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-        inner = [each for name in names for each in by_name.get(name, ())]
+        inner = [each for name in _closure(_names_in(node), aliases) for each in by_name.get(name, ())]
         called |= {id(each) for _, each in inner}
         todo += [*inner, *implicit]
     for key, (file, node) in found.items():
         yield file, node, key in called or key not in roots
+
+
+def _names_in(node: ast.AST) -> Set[str]:
+    """Return all names and names of attributes in a syntax tree."""
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+
+
+def _closure(names: Set[str], aliases: Mapping[str, Set[str]]) -> Set[str]:
+    """Return names, and all that may be called by these: ``g`` for ``f = torch.compile(g)`` and ``f = {"a": g}``."""
+    found: Set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += aliases.get(name, ())
+    return found
+
+
+def _named_values(node: ast.AST) -> Iterator[Tuple[str, ast.expr]]:
+    """Yield the names that a node gives to a value: variables, attributes and parameters."""
+    if isinstance(node, ast.keyword) and node.arg is not None:
+        yield node.arg, node.value
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for each in ast.walk(target):
+                if not isinstance(getattr(each, "ctx", ast.Load()), ast.Load):
+                    bound = each.value if isinstance(each, ast.Subscript) else each
+                    yield getattr(bound, "attr", "") or getattr(bound, "id", ""), node.value
+
+
+def _passed_names(value: ast.expr) -> Iterator[str]:
+    """Yield the names in a value, without those of functions that are called there."""
+    called = {id(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
+    for each in ast.walk(value):
+        if isinstance(each, (ast.Name, ast.Attribute)) and id(each) not in called:
+            yield each.id if isinstance(each, ast.Name) else each.attr
+
+
+def _lambdas(tree: ast.Module) -> Dict[int, ast.FunctionDef]:
+    """Return a function in the place of each lambda of a file, by the ``id`` of the lambda."""
+    found: Dict[int, ast.FunctionDef] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda):
+            function = parse("def f(): return 0").body[0]
+            assert isinstance(function, ast.FunctionDef)
+            function.name, function.args = "<lambda>", node.args
+            function.body[0].value = node.body  # type: ignore[attr-defined]
+            found[id(node)] = ast.copy_location(function, node)
+    return found
+
+
+def _is_compiled(project: Project, file: str, tree: ast.Module) -> Callable[[Function], bool]:
+    """Return a function that says whether a function of a file was compiled, or is by the source."""
+    lines, compiled = set(project.compiled.get(file, ())), _names_compiled(tree)
+    bodies = {
+        id(each.body)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "compile"
+        for each in node.args
+        if isinstance(each, ast.Lambda)
+    }
+
+    def is_compiled(node: Function) -> bool:
+        starts = {node.lineno, *(each.lineno for each in node.decorator_list)}
+        is_lambda = node.name == "<lambda>" and id(node.body[0].value) in bodies  # type: ignore[attr-defined]
+        return bool(starts & lines) or node.name in compiled or is_lambda
+
+    return is_compiled
 
 
 def names_of_layers(project: Project) -> FrozenSet[str]:
@@ -240,17 +314,20 @@ def names_of_layers(project: Project) -> FrozenSet[str]:
     for file in project.imported():
         source = project.source(file)
         has_nn = b"from torch import nn\n" in source or b"import torch.nn as nn\n" in source
+        known: Set[int] = set()
         for node in ast.walk(project.tree(file)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 others.add(node.name)
-            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-                of = dotted(node.value.func).rpartition(".")[0] if isinstance(node.value, ast.Call) else ""
-                is_layer = of == "torch.nn" or (of == "nn" and has_nn)
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                names = {each.attr for each in targets if isinstance(each, ast.Attribute)}
-                (layers if is_layer else others).update(names)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                of = dotted(node.value.func).rpartition(".")[0]
+                targets = [each for each in node.targets if isinstance(each, ast.Attribute)]
+                if of == "torch.nn" or (of == "nn" and has_nn):
+                    layers.update(each.attr for each in targets)
+                    known.update(map(id, targets))
             elif isinstance(node, ast.Call) and dotted(node.func) == "setattr":
                 return frozenset()
+            if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and id(node) not in known:
+                others.add(getattr(node, "attr", "") or getattr(node, "id", ""))
     return frozenset(layers - others)
 
 

@@ -155,6 +155,8 @@ def base_of_side(node: ast.expr, torch: str, *, has_gradient: bool = True) -> st
     where the program would not. Without gradients a side may be anything that is computed for each element alone."""
     names: Set[str] = set()
     _check_side(node, torch, names, has_gradient=has_gradient)
+    if names & {"self", "cls"}:
+        raise NoEdit("a side is computed by methods of the program, which may do anything")
     if len(names) != 1:
         raise NoEdit("a side is not computed from one variable alone, so that the shapes of both may differ")
     return names.pop()

@@ -94,7 +94,7 @@ class _Fixing:
     def _project(self, run: Run) -> Project:
         copy = self._trials.copy
         files, lines = user_files(run, copy), compiled_lines(run, copy)
-        found = frozenset((each.file, each.line) for each in problems_of(run, copy))
+        found = frozenset((each.file, each.line, each.cause) for each in problems_of(run, copy))
         return Project(self._trials.original, self._main_file, files, run, lines, found)
 
     def _row(self, problem: Problem, project: Project, known: Baseline) -> Tuple[FixRow, Optional[Edit]]:

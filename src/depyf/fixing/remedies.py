@@ -72,7 +72,10 @@ REMEDIES: Tuple[Remedy, ...] = (
     Remedy(_for(BreakCause.PRINT), move_print),
     Remedy(_for(BreakCause.RNN), allow_rnn),
     Remedy(_for(BreakCause.PARAMETER), setting("torch._dynamo.config.graph_break_on_nn_param_ctor = False")),
-    Remedy(_for(GuardCause.PARAMETER_SIZE), setting("torch._dynamo.config.force_parameter_static_shapes = False")),
+    Remedy(
+        _for(GuardCause.PARAMETER_SIZE),
+        setting("torch._dynamo.config.force_parameter_static_shapes = False", is_dynamic=True),
+    ),
     Remedy(
         _for(GuardCause.MODULE_NUMBER),
         _INTS_OF_MODULES,

@@ -7,7 +7,7 @@ from typing import Callable, List, Optional, Set, Tuple
 
 from depyf.decompiler.syntax import parse
 from depyf.diagnosis.break_advice import BreakCause
-from depyf.fixing.captured import check_dynamic, check_numbers, check_shapes, is_read
+from depyf.fixing.captured import check_dynamic, check_numbers, check_shapes
 from depyf.fixing.edits import (
     Change,
     Edit,
@@ -22,7 +22,6 @@ from depyf.fixing.edits import (
 )
 from depyf.fixing.expressions import is_fact
 from depyf.fixing.problems import Problem
-from depyf.fixing.variables import has_line
 
 
 def setting(
@@ -47,23 +46,19 @@ def setting(
 
 def _check_all_captured(problem: Problem, project: Project) -> None:
     """Raise ``NoEdit`` where a function that may be compiled uses what is captured in a way that is not known."""
-    functions = list(reachable(project))
-    layers = names_of_layers(project)
     is_shape = problem.cause == BreakCause.DYNAMIC_SHAPE.value
-    is_known = False
-    for file, function, is_called in functions:
+    causes = _MAKES_SHAPES if is_shape else _READS_NUMBERS
+    all_found = project.found | {(problem.file, problem.line, problem.cause)}
+    found = frozenset((file, line) for file, line, cause in all_found if cause in causes)
+    left, layers = set(found), names_of_layers(project)
+    for file, function, is_called in reachable(project):
         _check_captured(file, function)
-        is_here = file == problem.file and has_line(function, problem.line)
-        if is_shape:
-            if is_here:
-                check_shapes(file, function, problem.line, layers, is_called=is_called)
-                is_known = True
-            continue
-        found = project.found | {(problem.file, problem.line)}
-        check_numbers(file, function, found, layers, is_called=is_called)
-        is_known |= is_here and any(is_read(node) and has_line(node, problem.line) for node in ast.walk(function))
-    if not is_known:
-        raise NoEdit("how the line reads the number, or makes the shape, is not known: not by item() or float()")
+        check = check_shapes if is_shape else check_numbers
+        for node in check(file, function, found, layers, is_called=is_called):
+            left -= {(file, line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    for file, line in sorted(left):
+        what = "the shape is made" if is_shape else "the number is read"
+        raise NoEdit(f"how {what} at {f'{file}:{line}' if file else 'a line of a library'} is not known")
 
 
 def edit_with_statement(project: Project, name: str, statement: str, *, touches_text: bool = False) -> Edit:
@@ -279,4 +274,6 @@ _ALLOW_RNN = setting(
     "which other calls than those of the run may want",
 )
 _CATCHING = ("suppress", "raises")
+_READS_NUMBERS = frozenset(each.value for each in (BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST))
+_MAKES_SHAPES = frozenset((BreakCause.DYNAMIC_SHAPE.value,))
 _IMPORTS = ("torch", "of torch", "import")
