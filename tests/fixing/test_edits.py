@@ -119,6 +119,10 @@ def test_a_branch_whose_sides_are_pure_becomes_where(tmp_path: Path, before: str
         ("for n in x.sum(), w:\n    if n > 0:\n        return x + 1\n    return x * 2", "the test is not known"),
         ("def bool(x): ...\nif bool(x.any()):\n    y = x + 1\nelse:\n    y = x * 2", "the test is not known"),
         (
+            "from a import *\nif bool(torch.isnan(x).any()):\n    y = x + 1\nelse:\n    y = -x",
+            "bool is not the builtin",
+        ),
+        (
             "def bool(x): ...\nif bool(torch.isnan(x).any()):\n    y = x + 1\nelse:\n    y = -x",
             "bool is not the builtin",
         ),

@@ -77,6 +77,7 @@ def test_a_number_that_is_used_with_its_own_tensor_alone_stays_a_tensor(
         ("n = x.max().item()\nw.append(n)\nreturn x * n", "uses the number otherwise"),
         ("with torch.autocast('cpu'):\n    return x * x.sum().item()", "uses autocast"),
         ("float = g\nreturn x * float(x.sum())", "torch or float is another thing"),
+        ("n = x.max().item()\nprint(locals())\nreturn x * n", "may use n"),
     ],
 )
 def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body: str, why: str) -> None:
@@ -123,6 +124,7 @@ def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body
         ("return x[w]", "how the number is read at train.py:3"),
         ("n = x.sum().item()\nreturn x * (1 / n)", "train.py:4 uses a number"),
         ("n = x.sum().item()\nreturn x * (n + 0)", "train.py:4 uses a number"),
+        ("n = x.sum().item()\nreturn {n: x}", "train.py:4 uses a number"),
         ("n = x.sum().item()\nm = float(w.sum() / w.numel())\nreturn x * n", "train.py:4 reads a number"),
         ("n = x.sum().item()\nm = int(w * len(x))\nreturn x * n", "train.py:4 reads a number"),
         ("n, t = 0, 0\nt = w\nreturn x * (x.sum().item() * t) + float(t)", "reads a number"),
@@ -165,6 +167,10 @@ def test_what_a_helper_returns_under_another_name_is_used_by_its_caller(tmp_path
     text += "@torch.compile\ndef g(x):\n    v = fast(x)\n    return x if v != v else x * v\n"
     *_, make = edits_for(problem_at(4, BreakCause.ITEM), project_of(tmp_path, text))
     with pytest.raises(NoEdit, match=r"train\.py:4 uses a number"):
+        make()
+    text = "import torch\n@torch.compile\n@a.b(1)\ndef f(x):\n    return x.sum().item()\n"
+    *_, make = edits_for(problem_at(5, BreakCause.ITEM), project_of(tmp_path, text))
+    with pytest.raises(NoEdit, match=r"train\.py:5 uses a number"):
         make()
 
 

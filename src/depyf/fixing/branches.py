@@ -25,7 +25,7 @@ from depyf.fixing.edits import Change, Edit, NoEdit, Project, binds, dotted, nam
 from depyf.fixing.expressions import base_of_side, is_fresh, parts_of_test
 from depyf.fixing.problems import Problem
 from depyf.fixing.replacing import with_expression
-from depyf.fixing.variables import FUNCTIONS, SCOPES, function_at, has_line, only_value
+from depyf.fixing.variables import FUNCTIONS, SCOPES, function_at, has_line, only_value, sees_variables
 
 Chooses = Union[ast.If, ast.IfExp]
 
@@ -234,7 +234,7 @@ def _is_shared(tree: ast.Module, name: str, line: int) -> bool:
             return True
         if getattr(node, "finalbody", None):  # it may change what the function returns, after the return
             return True
-        if isinstance(node, ast.Call) and dotted(node.func) in ("locals", "vars", "eval", "exec"):
+        if sees_variables(node):
             return True
         if isinstance(node, SCOPES) and any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node)):
             return True

@@ -15,7 +15,7 @@ from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from depyf.fixing.edits import Function, NoEdit, Project, dotted, names_of_layers, reachable
 from depyf.fixing.expressions import is_fact, number
-from depyf.fixing.variables import SCOPES, has_line, stores_of
+from depyf.fixing.variables import SCOPES, has_line, sees_variables, stores_of
 from depyf.report.model.run import EntryGuard
 
 _READS = ("item", "tolist")
@@ -170,8 +170,8 @@ class _Uses:
         if not isinstance(target, ast.Name) or stores_of(self._function, target.id) != [target]:
             raise NoEdit(f"{self._file}:{node.lineno} assigns a value to something that may have other values, too")
         for each in ast.walk(self._function):
-            if isinstance(each, ast.Call) and dotted(each.func) in ("locals", "vars", "eval", "exec"):
-                raise NoEdit(f"{self._file}:{each.lineno} may use each variable")
+            if sees_variables(each):
+                raise NoEdit(f"{self._file}:{each.lineno} may use each variable")  # type: ignore[attr-defined]
             if isinstance(each, ast.Name) and each.id == target.id and each is not target:
                 yield each
 
@@ -179,12 +179,14 @@ class _Uses:
         """Return whether the function itself returns an expression, alone or in a tuple, list or dict."""
         above: ast.AST = node
         while isinstance(above, (ast.Tuple, ast.List, ast.Dict)) or above is node:
-            above = self._parents[id(above)]
-        inner = (each for each in ast.walk(self._function) if isinstance(each, SCOPES) and each is not self._function)
+            inner, above = above, self._parents[id(above)]
+            if isinstance(above, ast.Dict) and any(each is inner for each in above.keys):
+                return False
+        scopes = (each for each in ast.walk(self._function) if isinstance(each, SCOPES) and each is not self._function)
         return (
             self._may_return
             and isinstance(above, ast.Return)
-            and not any(has_line(each, node.lineno) for each in inner)
+            and not any(has_line(each, node.lineno) for each in scopes)
         )
 
     def is_tensor(self, node: ast.expr, depth: int = 8) -> bool:

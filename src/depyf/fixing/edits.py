@@ -183,7 +183,9 @@ def binds(tree: ast.AST, name: str) -> bool:
             last = node.id if isinstance(node, ast.Name) else "" if dotted(node.value) == "self" else node.attr
             bound = "" if isinstance(node.ctx, ast.Load) else last
         elif isinstance(node, ast.ImportFrom):
-            bound = name if any((each.asname or each.name) == name for each in node.names) else ""
+            # What import * binds is not known. That torch is torch then, the run shows.
+            wanted = (name,) if name == "torch" else (name, "*")
+            bound = name if any((each.asname or each.name) in wanted for each in node.names) else ""
         elif isinstance(node, ast.Import):
             other = (each.name for each in node.names if each.asname == name)
             bound = name if any(each != "torch" for each in other) else ""
@@ -234,7 +236,16 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
         called |= {id(each) for _, each in inner}
         todo += [*inner, *implicit]
     for key, (file, node) in found.items():
-        yield file, node, key in called or key not in roots
+        yield file, node, key in called or key not in roots or _is_wrapped(node)
+
+
+def _is_wrapped(node: Function) -> bool:
+    """Return whether a decorator may call a function, and see what the function returns."""
+    for each in node.decorator_list:
+        names = {dotted(part).rpartition(".")[2] for part in ast.walk(each)}
+        if not names & {"compile", "no_grad", "inference_mode", "staticmethod"}:
+            return True
+    return False
 
 
 def _names_in(node: ast.AST) -> Set[str]:

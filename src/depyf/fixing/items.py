@@ -18,7 +18,7 @@ from depyf.fixing.edits import Change, Edit, Function, NoEdit, Project, binds, d
 from depyf.fixing.expressions import base_of_side, without_item
 from depyf.fixing.problems import Problem
 from depyf.fixing.replacing import with_expression
-from depyf.fixing.variables import SCOPES, function_at, has_line, only_value, stores_of
+from depyf.fixing.variables import SCOPES, function_at, has_line, only_value, sees_variables, stores_of
 
 _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm"))
 _FLOAT_ONLY = ("mean", "norm")
@@ -127,6 +127,8 @@ def _loads(function: Function, target: ast.Name) -> List[ast.expr]:
     """Return the uses of a variable that is assigned once, and by nothing else. Raises ``NoEdit``."""
     if stores_of(function, target.id) != [target]:
         raise NoEdit(f"{target.id} has other values, too")
+    if any(map(sees_variables, ast.walk(function))):
+        raise NoEdit(f"locals(), or the like, may use {target.id}")
     names = (each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == target.id)
     found: List[ast.expr] = [each for each in names if each is not target]
     if not found:

@@ -40,6 +40,11 @@ def stores_of(function: Function, name: str) -> List[ast.AST]:
     return found
 
 
+def sees_variables(node: ast.AST) -> bool:
+    """Return whether a node may use, or assign, each variable of its function without naming it."""
+    return isinstance(node, ast.Call) and dotted(node.func) in ("locals", "vars", "eval", "exec")
+
+
 def only_value(function: Function, name: str) -> Optional[ast.expr]:
     """Return the value that a variable has wherever the function uses it; None where it may have another one, or is
     changed in place so that its shape or dtype may be another one."""
