@@ -247,9 +247,10 @@ def check_shapes(
     made: List[ast.expr] = [
         each
         for each in ast.walk(function)
-        if (isinstance(each, ast.Call) and _makes_shape(each))
-        or (
-            isinstance(each, ast.Subscript)
+        if (
+            _name(each) in _DYNAMIC and (_name(each) != "where" or len(each.args) + len(each.keywords) == 1)
+            if isinstance(each, ast.Call)
+            else isinstance(each, ast.Subscript)
             and isinstance(each.ctx, ast.Load)
             and ((file, each.lineno) in found or _is_mask(function, each.slice))
         )
@@ -258,11 +259,6 @@ def check_shapes(
     for each in made:
         uses.check_shape(each)
     return made
-
-
-def _makes_shape(node: ast.Call) -> bool:
-    """Return whether a call makes a tensor whose shape depends on data: ``torch.where(c)``, not ``where(c, x, y)``."""
-    return _name(node) in _DYNAMIC and (_name(node) != "where" or len(node.args) + len(node.keywords) == 1)
 
 
 def _is_mask(function: Function, node: ast.AST) -> bool:
@@ -335,6 +331,8 @@ def _changes_type(node: ast.AST, function: Function, uses: _Uses) -> bool:
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Pow):
         return not uses.is_tensor(node.target)
     if isinstance(node, ast.Compare):
+        if any(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):  # n is 7 is false for Dynamo
+            return any(number(each) is not None for each in (node.left, *node.comparators))
         # n * 0.1 * 10 is n for sympy, and another number for Python.
         literals = [_literals_in(each, function, uses) for each in (node.left, *node.comparators)]
         return any(len(each) > 1 and any(type(value) is float for value in each) for each in literals)

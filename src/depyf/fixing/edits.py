@@ -232,7 +232,9 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
             continue
         found[id(node)] = file, node
         # A name that is passed on may be called, too; a call of a module is a call of some forward().
-        inner = [each for name in _closure(_names_in(node), aliases) for each in by_name.get(name, ())]
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        inner = [each for name in _closure(names, aliases) for each in by_name.get(name, ())]
         called |= {id(each) for _, each in inner}
         todo += [*inner, *implicit]
     for key, (file, node) in found.items():
@@ -246,12 +248,6 @@ def _is_wrapped(node: Function) -> bool:
         if not names & {"compile", "no_grad", "inference_mode", "staticmethod"}:
             return True
     return False
-
-
-def _names_in(node: ast.AST) -> Set[str]:
-    """Return all names and names of attributes in a syntax tree."""
-    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
 
 
 def _closure(names: Set[str], aliases: Mapping[str, Set[str]]) -> Set[str]:
