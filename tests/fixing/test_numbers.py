@@ -257,6 +257,8 @@ def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_p
         ("return x * max(n, m)", "L['t']", False),
         ("return x * 2 ** n", "L['t']", False),
         ("n **= m\nreturn x * n", "L['t']", False),
+        ("return x ** n", "L['t']", True),
+        ("return x ** n", "L['x']", False),
         ("return x * n if n is 7 else x", "L['t']", False),
         ("return x * n if n is not None else x", "L['t']", True),
         ("return x + 1 if n * 0.1 * 10 == m else x", "L['t']", False),

@@ -244,17 +244,13 @@ def check_shapes(
     """Return the expressions of a function that make a tensor whose shape depends on data. Raises ``NoEdit`` where the
     function uses such a tensor in a way that is not known to be the same for sizes of 0 and 1. ``found``: the files and
     lines where the run shows that, which the name of a mask does not show."""
-    made: List[ast.expr] = [
-        each
-        for each in ast.walk(function)
-        if (
-            _name(each) in _DYNAMIC and (_name(each) != "where" or len(each.args) + len(each.keywords) == 1)
-            if isinstance(each, ast.Call)
-            else isinstance(each, ast.Subscript)
-            and isinstance(each.ctx, ast.Load)
-            and ((file, each.lineno) in found or _is_mask(function, each.slice))
-        )
-    ]
+    made: List[ast.expr] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            is_one = _name(node) in _DYNAMIC and (_name(node) != "where" or len(node.args) + len(node.keywords) == 1)
+            made += [node] * is_one
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            made += [node] * ((file, node.lineno) in found or _is_mask(function, node.slice))
     uses = _Uses(file, function, layers, may_return=not is_called)
     for each in made:
         uses.check_shape(each)
@@ -313,14 +309,20 @@ def check_dynamic(project: Project) -> None:
         for node in ast.walk(function):
             if _changes_type(node, function, uses):
                 line = getattr(node, "lineno", 0)
-                raise NoEdit(f"{file}:{line} computes what is another number, or raises, for a dynamic number only")
+                raise NoEdit(
+                    f"{file}:{line} computes what may be another number or type, or raise, for a dynamic number"
+                )
 
 
 def _guards_of(project: Project) -> Tuple[Set[EntryGuard], FrozenSet[str]]:
-    """Return all guards of the run, and the names of the local variables that hold tensors by these."""
+    """Return all guards of the run, and the names of local variables that hold tensors by these, and no numbers."""
     guards = {each for one in project.run.compilations for each in one.guards}
-    found = (_LOCAL.match(each.source) for each in guards if each.kind == "TENSOR_MATCH")
-    return guards, frozenset(each[1] for each in found if each)
+    names: Dict[bool, Set[str]] = {True: set(), False: set()}
+    for each in guards:
+        found = _LOCAL.match(each.source)
+        if found and each.kind in ("TENSOR_MATCH", *_OF_FLOATS):
+            names[each.kind == "TENSOR_MATCH"].add(found[1])
+    return guards, frozenset(names[True] - names[False])
 
 
 def _changes_type(node: ast.AST, function: Function, uses: _Uses) -> bool:
