@@ -13,6 +13,7 @@ from edit_cases import edited, function, problem_at, project_of
 
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import BreakCause
+from depyf.fixing.captured import may_compare
 from depyf.fixing.dynamic import dynamic_compile
 from depyf.fixing.edits import NoEdit, applied
 from depyf.fixing.items import detach_number
@@ -125,6 +126,7 @@ def test_a_number_that_anything_else_may_see_stays_a_number(tmp_path: Path, body
         ("n = x.sum().item()\nreturn x * (1 / n)", "train.py:4 uses a number"),
         ("n = x.sum().item()\nreturn x * (n + 0)", "train.py:4 uses a number"),
         ("n = x.sum().item()\nreturn {n: x}", "train.py:4 uses a number"),
+        ("n = x.mean().item()\nreturn x > n, x.half()", "train.py:4 uses a number"),
         ("n = x.sum().item()\nm = float(w.sum() / w.numel())\nreturn x * n", "train.py:4 reads a number"),
         ("n = x.sum().item()\nm = int(w * len(x))\nreturn x * n", "train.py:4 reads a number"),
         ("n, t = 0, 0\nt = w\nreturn x * (x.sum().item() * t) + float(t)", "reads a number"),
@@ -201,6 +203,7 @@ def test_a_number_that_a_helper_returns_is_not_captured(tmp_path: Path) -> None:
         "n, m = 1, float(x.sum())\nreturn x".replace("n, m = 1, ", "m = "),
         "n = x.abs().max().item()\nreturn self.fc(x) / (n + 1e-6)\nself.fc = torch.nn.Linear(2, 2)",
         "y = torch.relu(x)\nn = y.mean().item()\ny -= 1\nz = y.add(n)\nreturn -n * z[:, 0], {'n': n}",
+        "n = x.mean().item()\nreturn x * (x > n)",
         "n = float(x.sum())\nk = int(x.shape[0] * 0.5)\nreturn (x - 1) * n + k",
     ],
 )
@@ -257,6 +260,7 @@ def test_a_shape_that_depends_on_data_is_captured_where_its_uses_are_known(tmp_p
         ("return x * max(n, m)", "L['t']", False),
         ("return x * 2 ** n", "L['t']", False),
         ("n **= m\nreturn x * n", "L['t']", False),
+        ("return x.bfloat16() > t", "L['t']", False),
         ("return x ** n", "L['t']", True),
         ("return x ** n", "L['x']", False),
         ("return x * n if n is 7 else x", "L['t']", False),
@@ -294,6 +298,17 @@ def test_dynamic_makes_no_float_a_part_of_a_graph_that_may_differ_there(
         return
     with pytest.raises(NoEdit, match=r"never NaN or infinite|assigns to t|is a float|for a dynamic number"):
         dynamic_compile(problem, project)
+
+
+@pytest.mark.parametrize(("dtype", "is_exact"), [("float32", True), ("bfloat16", False), ("float16", False)])
+def test_a_number_is_not_compared_with_a_tensor_of_16_bits_in_a_graph(
+    tmp_path: Path, dtype: str, is_exact: bool
+) -> None:
+    guard = EntryGuard("TENSOR_MATCH", f"check_tensor(L['x'], Tensor, torch.{dtype})", "L['x']", (0, 3))
+    project = project_of(tmp_path, function("return x"))
+    run = Run(compilations=(Compilation("0/0", 0, guards=(guard,)),))
+    assert may_compare(project)
+    assert may_compare(replace(project, run=run)) == is_exact
 
 
 def test_asserts_of_types_and_a_finally_do_not_matter_for_what_is_captured(tmp_path: Path) -> None:

@@ -43,17 +43,23 @@ _SHAPED = frozenset(("shape", "size", "ndim", "dim", "numel", "len"))
 
 
 def check_numbers(
-    file: str, function: Function, found: FrozenSet[Tuple[str, int]], layers: FrozenSet[str], *, is_called: bool
+    file: str,
+    function: Function,
+    found: FrozenSet[Tuple[str, int]],
+    layers: FrozenSet[str],
+    *,
+    is_called: bool,
+    may_compare: bool,
 ) -> List[ast.expr]:
     """Return the calls of a function that read a number out of a tensor. Raises ``NoEdit`` where that is at a line that
     the run has not reached, or where the function uses a number in a way that is not known to give the same result once
     it is a part of a graph. ``layers`` are the names of attributes that hold modules of torch.nn; ``is_called``: the
-    function may be traced into another one, which sees what it returns."""
+    function may be traced into another one, which sees what it returns. ``may_compare`` is of ``may_compare()``."""
     reads = [each for each in ast.walk(function) if isinstance(each, ast.Call) and is_read(each)]
     for each in reads:
         if not any((file, line) in found for line in range(each.lineno, (each.end_lineno or 0) + 1)):
             raise NoEdit(f"{file}:{each.lineno} reads a number out of a tensor, too, and the run shows no break there")
-    uses = _Uses(file, function, layers, may_return=not is_called)
+    uses = _Uses(file, function, layers, may_return=not is_called, may_compare=may_compare)
     for each in reads:
         uses.check_number(each, may_compute=True)
     return [*reads]
@@ -82,8 +88,9 @@ class _Uses:
         *,
         may_return: bool,
         tensors: FrozenSet[str] = frozenset(),
+        may_compare: bool = False,
     ) -> None:
-        self._file, self._function, self._layers = file, function, layers
+        self._file, self._function, self._layers, self._may_compare = file, function, layers, may_compare
         self._may_return = may_return
         self._parents: Dict[int, ast.AST] = {}
         for node in ast.walk(function):
@@ -107,7 +114,8 @@ class _Uses:
                 self.check_number(parent, may_compute=False)
                 return
         elif isinstance(parent, ast.Compare) and len(parent.ops) == 1 and isinstance(parent.ops[0], _COMPARED):
-            if self.is_tensor(parent.left if parent.left is not node else parent.comparators[0]):
+            other = parent.left if parent.left is not node else parent.comparators[0]
+            if self.is_tensor(other) and self._may_compare:
                 return
         elif isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub) and may_compute:
             self.check_number(parent, may_compute=False)
@@ -274,6 +282,16 @@ def _is_mask(function: Function, node: ast.AST) -> bool:
     return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert))
 
 
+def may_compare(project: Project) -> bool:
+    """Return whether a number that is a part of a graph may be compared with a tensor. Eager mode, and a graph with a
+    constant, convert the number into the dtype of the tensor; Inductor (PyTorch 2.13) converts a tensor of 16 bits into
+    float32, where 0.1 is another number."""
+    guards = _guards_of(project)[0]
+    return not any("float16" in each.text for each in guards if each.kind == "TENSOR_MATCH") and not any(
+        _HALF.search(project.source(file)) for file in project.imported()
+    )
+
+
 def check_floats(project: Project) -> None:
     """Raise ``NoEdit`` where a compiled function uses a number of Python that is a float in the run, an argument, an
     attribute or a global, in a way that is not known to be the same in a graph, of which ``dynamic=True`` makes it a
@@ -284,9 +302,9 @@ def check_floats(project: Project) -> None:
     floats = {each.source for each in known if _FLOAT.search(each.text)}
     names = {source: re.findall(r"\w+", source)[-1] for source in floats}
     tensors -= frozenset(names.values())
-    layers = names_of_layers(project)
+    layers, is_exact = names_of_layers(project), may_compare(project)
     for file, function, is_called in reachable(project):
-        uses = _Uses(file, function, layers, may_return=not is_called, tensors=tensors)
+        uses = _Uses(file, function, layers, may_return=not is_called, tensors=tensors, may_compare=is_exact)
         for source, name in names.items():
             if name.startswith("___") or "[" in source.partition("]")[2].replace("._modules[", ""):
                 raise NoEdit(f"{source} is a float: how {file} uses it is not known")
@@ -381,6 +399,7 @@ def _is_of_shape(node: ast.expr, *, is_int: bool = False) -> bool:
     return (getattr(known, "attr", "") or getattr(known, "id", "")) in _SHAPED
 
 
+_HALF = re.compile(rb"float16|autocast|\.half\b")
 _LOCAL = re.compile(r"L\['(\w+)'\]$")
 _FLOAT = re.compile(r"<class 'float'>|== -?(?:\d+\.|\d+e|inf|nan)")
 _OF_FLOATS = ("EQUALS_MATCH", "CONSTANT_MATCH", "TYPE_MATCH")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Callable, List, Optional, Set, Tuple
 
 from depyf.decompiler.syntax import parse
 from depyf.diagnosis.break_advice import BreakCause
-from depyf.fixing.captured import check_dynamic, check_numbers, check_shapes
+from depyf.fixing.captured import check_dynamic, check_numbers, check_shapes, may_compare
 from depyf.fixing.edits import (
     Change,
     Edit,
@@ -51,9 +52,9 @@ def _check_all_captured(problem: Problem, project: Project) -> None:
     all_found = project.found | {(problem.file, problem.line, problem.cause)}
     found = frozenset((file, line) for file, line, cause in all_found if cause in causes)
     left, layers = set(found), names_of_layers(project)
+    check = check_shapes if is_shape else partial(check_numbers, may_compare=may_compare(project))
     for file, function, is_called in reachable(project):
         _check_captured(file, function)
-        check = check_shapes if is_shape else check_numbers
         for node in check(file, function, found, layers, is_called=is_called):
             left -= {(file, line) for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     for file, line in sorted(left):
