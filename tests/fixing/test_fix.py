@@ -199,7 +199,8 @@ def test_files_that_were_written_are_put_back_where_a_later_one_can_not_be(
         with pytest.raises(error, match="a.py" if left else "c.py"):
             write_files(str(tmp_path), before, dict.fromkeys(before, b"new\n"), force=True)
         now = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
-        assert now == {name: b"new\n" if name in left else b"old\n" for name in before}
+        saved = {f"{name}.{os.getpid()}.old.part": b"old\n" for name in left}
+        assert now == {**{name: b"new\n" if name in left else b"old\n" for name in before}, **saved}
 
 
 def test_the_table_says_what_was_kept_refused_and_why() -> None:

@@ -30,6 +30,7 @@ def write_files(root: str, before: Mapping[str, bytes], after: Mapping[str, byte
                 "use --force. Nothing was written"
             )
     parts: List[Tuple[str, str, str]] = []
+    kept: List[str] = []
     try:
         # All that needs room on the disk comes first. What follows only renames.
         for file, source in after.items():
@@ -43,22 +44,24 @@ def write_files(root: str, before: Mapping[str, bytes], after: Mapping[str, byte
         for path, new, _ in parts:
             os.replace(new, path)
     except BaseException as error:
-        _put_back([(path, old) for path, new, old in parts if not os.path.exists(new)], error)
+        _put_back([(path, old) for path, new, old in parts if not os.path.exists(new)], kept, error)
         raise
     finally:
-        for part in (part for _, *both in parts for part in both):
+        for part in (part for _, *both in parts for part in both if part not in kept):
             with suppressed(OSError):
                 os.unlink(part)
 
 
-def _put_back(renamed: Sequence[Tuple[str, str]], cause: BaseException) -> None:
-    """Give files their old content again. Raises ``NotWrittenError`` where that fails, too."""
+def _put_back(renamed: Sequence[Tuple[str, str]], kept: List[str], cause: BaseException) -> None:
+    """Give files their old content again. Where that fails, too, add the file that has it to ``kept``, and raise
+    ``NotWrittenError``."""
     left = []
     for path, old in renamed:
         try:
             os.replace(old, path)
         except synchronous(OSError) as error:
-            left.append(f"{path} ({error.strerror})")
+            kept.append(old)
+            left.append(f"{path} ({error.strerror}; its old text is in {old})")
     if left:
         raise NotWrittenError(
             f"{cause}. These files have the edits now, and can't get them out: {', '.join(left)}"
