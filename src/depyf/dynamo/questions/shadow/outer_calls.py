@@ -231,7 +231,7 @@ def _held_by_frames(frame: Optional[types.FrameType]) -> Iterator[Tuple[str, tor
     main = vars(sys.modules["__main__"])
     while frame is not None:
         for name, value in sorted(frame.f_locals.items(), key=lambda each: str(each[0])):
-            where = f"{frame.f_code.co_name} {name}"
+            where = name if frame.f_code.co_name == "<module>" else f"{frame.f_code.co_name} {name}"
             if issubclass(type(value), torch.nn.Module):
                 yield from state_of(inside(value), where, private_names.PARAMETERS.name)
             elif not (type(value) in (list, tuple, dict) and len(value) > _MOST_ITEMS):
