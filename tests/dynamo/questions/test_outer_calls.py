@@ -128,6 +128,25 @@ def test_a_leaf_that_a_call_was_given_has_a_name(recorded: Recorded) -> None:
     assert recorded.named("gradient", "backward()") == {"Flatten (call 1) args[0]^": (3,)}
 
 
+def test_calls_of_inner_modules_name_nothing(recorded: Recorded) -> None:
+    class Inner(torch.nn.Linear):
+        pass
+
+    class Outer(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return kept.inner(x)  # type: ignore[no-any-return]
+
+    kept = types.SimpleNamespace(inner=Inner(2, 1), other=Inner(2, 1))
+    optimizer = torch.optim.SGD(kept.inner.parameters(), lr=0.1)
+    Outer()(torch.ones(2)).sum().backward()
+    optimizer.step()
+    assert set(recorded.named("gradient", "SGD")) == {"0.0 ", "0.1 "}
+    assert set(recorded.named("parameter", "SGD")) == {"0.0 ", "0.0* ", "0.1 ", "0.1* "}
+    kept.other(torch.ones(2))
+    kept.inner(torch.ones(2))
+    assert [where for kind, where in recorded.kinds() if kind == "start"] == ["SGD", "Inner", "Inner#2"]
+
+
 def test_what_can_not_be_recorded_is_noted(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: object) -> None:
         raise ValueError("no leaves")

@@ -26,7 +26,7 @@ from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.safely import safely
 from depyf.dynamo.questions.shadow.module_names import inside, state_of, tensors_in
 from depyf.dynamo.questions.shadow.record_file import RecordedRun
-from depyf.dynamo.questions.shadow.recorder import _BACKWARD, Recorder, Values
+from depyf.dynamo.questions.shadow.recorder import _BACKWARD, _MODULE, Recorder, Values, _Open
 
 if TYPE_CHECKING:
     import torch
@@ -70,6 +70,19 @@ class OuterCalls(Recorder):
         """Return the tensors in a value, marked if they require gradients, and its numbers and texts as tensors."""
         found = [(f"{where}^" if each.requires_grad else where, each) for where, each in tensors_in(value, name)]
         return [*found, *_constants_in(value, name)]
+
+    def _begin_call(self, depth: int, module: torch.nn.Module, args: object, kwargs: object) -> None:
+        """Name a module only when the program itself calls it: which inner modules are called depends on what is
+        compiled, and so would the names."""
+        root = inside(module)
+        if not self._open:
+            super()._begin_call(depth, module, args, kwargs)
+        elif self._open[-1].module is not root:
+            self._begin(_Open(depth, _MODULE, module=root))
+
+    def _parameters(self, optimizer: torch.optim.Optimizer) -> List[Tuple[str, torch.Tensor]]:
+        """Return the parameters, named by their positions alone, which both runs have."""
+        return [(f"{name.partition(' ')[0]} ", each) for name, each in super()._parameters(optimizer)]
 
     def _started(self, kind: str, frame: types.FrameType, depth: int) -> None:
         is_outermost, at = not self._open, time.perf_counter()
