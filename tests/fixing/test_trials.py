@@ -136,3 +136,26 @@ def test_a_function_that_dynamo_refuses_as_a_whole_is_not_in_a_library() -> None
     assert found["f: graph break that Dynamo can't go on from"].place == "train.py:1"
     assert found["graph break: a"].place == "outside of the program's folder"
     assert found["graph break: b"].place == "an unknown line"
+
+
+def test_lines_of_an_edited_file_have_their_old_numbers_in_the_text(tmp_path: Path) -> None:
+    """An edit at the top of a file moves each line that a warning or a traceback names."""
+    root, scratch = tmp_path / "root", tmp_path / "scratch"
+    (root / "lib").mkdir(parents=True)
+    scratch.mkdir()
+    (root / "train.py").write_text("import torch\n\nx = 1\nwarn(x)\n")
+    found = Trials(str(root), UserProgram("train.py", []), str(scratch))
+    edited = {"train.py": b"import torch\ntorch.setting = 1\n\nx = 2\nwarn(x)\n"}
+
+    def seen(text: str) -> str:
+        return found._with_old_lines(text, edited)
+
+    assert seen("train.py:5: UserWarning: text") == "train.py:4: UserWarning: text"
+    assert seen(f'File "{found.copy}/train.py", line 5, in f') == f'File "{found.copy}/train.py", line 4, in f'
+    assert seen("train.py:4: the line that the edit has changed") == "train.py:4: the line that the edit has changed"
+    for other in ("lib/train.py:5", "mytrain.py:5", "train.py 5", "train.pyi:5", "/elsewhere/train.py:5"):
+        assert seen(other) == other
+
+
+def test_the_edited_line_is_no_old_one() -> None:
+    assert trials.moved_lines(b"a\nb\nc\n", b"new\na\nother\nc\n") == {2: 1, 4: 3}

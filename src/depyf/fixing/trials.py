@@ -7,6 +7,7 @@ text are the same. Large files are copied, too: a program that writes its checkp
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -115,7 +116,7 @@ class Trials:
         texts = []
         for stream in streams:
             with open(stream, encoding="utf-8", errors="backslashreplace") as file:
-                texts.append(file.read())
+                texts.append(self._with_old_lines(file.read(), edited))
         if status == NOTHING_RAN:
             raise CannotTryError(texts[1].strip().rpartition("\n")[2].replace("depyf: ", ""))
         times, unseen = _times(os.path.join(folder, CALLS, _TIMES))
@@ -133,6 +134,19 @@ class Trials:
             _asserted(os.path.join(folder, DUMP)),
         )
 
+    def _with_old_lines(self, text: str, edited: Mapping[str, bytes]) -> str:
+        """Return a text in which lines of edited files have the numbers that they have in the unchanged program."""
+        for file, source in edited.items():
+            with open(os.path.join(self.original, file), "rb") as opened:
+                numbers = moved_lines(opened.read(), source)
+            # train.py:12: UserWarning: ...        File "/.../train.py", line 12, in step
+            path = re.escape(os.path.join(self.copy, ""))
+            named = re.compile(rf"((?:{path}|(?<![\w./\\-])){re.escape(file)}(?::|\", line ))(\d+)\b")
+            parts = named.split(text)  # text, name, number, text, name, number, ..., text
+            parts[2::3] = [str(numbers.get(int(number), number)) for number in parts[2::3]]
+            text = "".join(parts)
+        return text
+
     def _written(self, edited: Mapping[str, bytes]) -> Dict[str, Tuple[int, int]]:
         found: Dict[str, Tuple[int, int]] = {}
         for folder, folders, files in os.walk(self.copy):
@@ -146,6 +160,15 @@ class Trials:
                 if content != _content(os.path.join(self.original, file)):
                     found[file] = content
         return found
+
+
+def moved_lines(old: bytes, new: bytes) -> Dict[int, int]:
+    """Return the number in the old text of each line of the new text that the old one has; both count from 1."""
+    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    found = {}
+    for before, after, size in matcher.get_matching_blocks():
+        found.update({after + number: before + number for number in range(1, size + 1)})
+    return found
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
