@@ -16,14 +16,23 @@ from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
 from depyf.fixing.branches import where_for_branch, where_for_item
-from depyf.fixing.dynamic import dynamic_compile, dynamic_source, with_dynamic
-from depyf.fixing.edits import Change, NoEdit, applied
+from depyf.fixing.dynamic import dynamic_compile, dynamic_source, dynamic_sources, with_dynamic
+from depyf.fixing.edits import Change, NoEdit, Project, applied
 from depyf.fixing.prints import move_print
 from depyf.fixing.problems import Problem
 from depyf.fixing.reasons import REASONS
 from depyf.fixing.remedies import REMEDIES, edits_for, why_no_edit
 from depyf.fixing.settings import inserted, setting
-from depyf.report.model.run import BREAK, LIMIT, RECOMPILATION
+from depyf.report.model.run import (
+    BREAK,
+    LIMIT,
+    RECOMPILATION,
+    Compilation,
+    EntryGuard,
+    FailedEntryGuard,
+    Recompile,
+    Run,
+)
 
 
 def where(folder: Path, body: str) -> str:
@@ -325,6 +334,34 @@ def test_one_size_is_made_dynamic_by_the_name_of_its_variable(tmp_path: Path) ->
             dynamic_source(replace(problem, checked=checked), project_of(tmp_path, other))
 
 
+def test_sizes_that_varied_are_made_dynamic_together(tmp_path: Path) -> None:
+    """``x`` and ``y`` have one batch size: while one of them is a constant, the other is."""
+    problem = Problem(RECOMPILATION, GuardCause.SIZE.value, "train.py", 2, "", "", "")
+    problem = replace(problem, checked="size of y in dimension 0")
+    project = project_of(tmp_path, "import torch\nf = torch.compile(g)\n")
+
+    def varied(*checked: str, before: str = "7") -> Project:
+        failed = tuple(FailedEntryGuard("0/0", "", "", before, "3", checked=each) for each in checked)
+        sizes = {"L['x']": "[7, 7, 4]", "L['z']": "[5, 17, 7]", "L['s']": "[s0]", "G['w']": "[7]"}
+        guards = [EntryGuard("TENSOR_MATCH", f"check_tensor({at}, size={size}, a)", at) for at, size in sizes.items()]
+        compiled = Compilation("0/0", None, guards=(*guards, EntryGuard("ID_MATCH", "size=[7]", "L['i']")))
+        return replace(project, run=Run(compilations=(compiled,), recompiles=(Recompile("0/1", 0, failed),)))
+
+    for project_now, sources in (
+        (varied("size of y in dimension 0", "n", "size of x in dimensions 0 and 1"), "x0 x1 y0 z2"),
+        (varied("size of y in dimension 0", "n", before="9"), ""),
+        (varied("size of y in dimension 0", "size of self.weight in dimension 0", before="9"), ""),
+        (varied("size of y in dimension 0", before="5"), "y0 z0"),
+    ):
+        if sources:
+            named = ",".join(f"L['{each[0]}']:{each[1]}" for each in sources.split())
+            after = edited(project_now, dynamic_sources, problem)
+            assert f'\ntorch.compiler.config.dynamic_sources += ",{named}"\n' in after
+        else:
+            with pytest.raises(NoEdit, match="no other size"):
+                dynamic_sources(problem, project_now)
+
+
 def test_dynamic_needs_the_place_of_the_call(tmp_path: Path) -> None:
     problem = Problem(RECOMPILATION, GuardCause.SIZE.value, "train.py", 2, "", "", "")
     with pytest.raises(NoEdit, match="not known"):
@@ -498,4 +535,4 @@ def test_each_remedy_is_for_causes_that_exist_and_a_limit_has_none(tmp_path: Pat
     }
     assert found == {BREAK: 3, LIMIT: 0}
     between = f"{GuardCause.SIZE.value} (value that goes from one graph to the next)"
-    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 3
+    assert len(list(edits_for(Problem(RECOMPILATION, between, "train.py", 1, "", "", ""), project))) == 4

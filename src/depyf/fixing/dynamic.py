@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import List, Union
+from typing import Iterator, List, Sequence, Union
 
 from depyf.decompiler.syntax import parse
 from depyf.fixing.captured import check_dynamic, check_floats
 from depyf.fixing.edits import Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
+from depyf.report.model.run import EntryGuard
 
 _Compile = Union[ast.Call, ast.Attribute, ast.Name]
 
@@ -30,19 +31,58 @@ def dynamic_compile(problem: Problem, project: Project) -> Edit:
 def dynamic_source(problem: Problem, project: Project) -> Edit:
     """Return the edit that makes one size of one variable dynamic, wherever a compiled function has a variable of this
     name. Raises ``NoEdit``."""
-    found = _SIZE.fullmatch(problem.checked)
-    if found is None and not problem.checked.isidentifier():
+    return _of_sources(_sources(problem.checked), project)
+
+
+def dynamic_sources(problem: Problem, project: Project) -> Edit:
+    """Return the edit that makes each size dynamic that varied in the run, and those of the same functions that were
+    equal to it: where ``x`` and ``y`` have one size, neither is dynamic alone. Raises ``NoEdit``."""
+    varied = {*_sources(problem.checked)}
+    own = frozenset(varied)
+    entries = {each.compile_id: each for each in project.run.compilations}
+    for one in (each for recompile in project.run.recompiles for each in recompile.failed):
+        if _SIZE.fullmatch(one.checked):
+            varied.update(_sources(one.checked))
+            entry = entries.get(one.entry or "")
+            varied.update(_of_the_size(entry.guards if entry is not None else (), one.before or ""))
+    if varied == own:
+        raise NoEdit("no other size varied in the run")
+    return _of_sources(sorted(varied), project)
+
+
+def _of_the_size(guards: Sequence[EntryGuard], before: str) -> Iterator[str]:
+    """Yield the sources of dimensions, of local variables, that an entry was compiled for as that size."""
+    # check_tensor(L['x'], Tensor, ..., size=[9, 3], stride=[3, 1])
+    for each in guards:
+        name, sizes = _LOCAL.fullmatch(each.source), _SIZES.search(each.text)
+        if each.kind == "TENSOR_MATCH" and name is not None and sizes is not None:
+            for dimension, size in enumerate(sizes[1].split(", ")):
+                if size in re.findall(r"\d+", before):
+                    yield f"{name[0]}:{dimension}"
+
+
+def _sources(checked: str) -> List[str]:
+    """Return the names that ``dynamic_sources`` has for what a guard has checked; an empty list for none."""
+    found = _SIZE.fullmatch(checked)
+    if found is not None:
+        return [f"L['{found[1]}']:{dimension}" for dimension in re.findall(r"\d+", found[2])]
+    return [f"L['{checked}']"] if checked.isidentifier() else []
+
+
+def _of_sources(sources: List[str], project: Project) -> Edit:
+    if not sources:
         raise NoEdit("the size or number that varies is not that of a variable")
     for file in project.imported():
         if any(each in project.source(file) for each in _DECIDES):
             raise NoEdit(f"{file} decides itself which sizes are dynamic")
     check_dynamic(project)
-    ends = [""] if found is None else [f":{each}" for each in re.findall(r"\d+", found[2])]
-    sources = ",".join(f"L['{problem.checked if found is None else found[1]}']{end}" for end in ends)
-    return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources += ",{sources}"')
+    named = ",".join(sources)
+    return edit_with_statement(project, "dynamic_sources", f'torch.compiler.config.dynamic_sources += ",{named}"')
 
 
 _SIZE = re.compile(r"size of (\w+) in dimensions? (\d+(?:(?:, | and )\d+)*)")
+_LOCAL = re.compile(r"L\['\w+'\]")
+_SIZES = re.compile(r"\bsize=\[([^]]*)\]")
 _DECIDES = (
     b"dynamic=",
     b"mark_static",

@@ -12,7 +12,7 @@ from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.break_advice import BreakCause
 from depyf.diagnosis.guard_advice import GuardCause
 from depyf.fixing.branches import where_for_branch, where_for_item
-from depyf.fixing.dynamic import dynamic_compile, dynamic_source
+from depyf.fixing.dynamic import dynamic_compile, dynamic_source, dynamic_sources
 from depyf.fixing.edits import Edit, Project
 from depyf.fixing.items import detach_number
 from depyf.fixing.prints import move_print
@@ -97,6 +97,7 @@ REMEDIES: Tuple[Remedy, ...] = (
         dynamic_compile,
     ),
     Remedy(_for(GuardCause.SIZE, GuardCause.NUMBER), dynamic_source),
+    Remedy(_for(GuardCause.SIZE), dynamic_sources),
     Remedy(
         _for(GuardCause.SIZE, GuardCause.EQUAL_SIZES),
         both(setting("torch.fx.experimental._config.use_duck_shape = False"), dynamic_compile),
