@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import linecache
 import os
 import re
 from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -19,6 +18,7 @@ from depyf.answers.trace import duration
 from depyf.answers.worth import SLOWER
 from depyf.base.messages import cut
 from depyf.base.quick_dataclass import dataclass
+from depyf.base.source_lines import source_line
 from depyf.fixing.trials import Trial
 from depyf.report.diff.times import Times
 
@@ -266,7 +266,7 @@ def _length_of_warning(lines: Sequence[str], at: int) -> int:
     if written is None or not written[1].startswith(_folder_of_torch()):
         return 0
     # The message may have several lines. The last one of the warning is the line of the source, if there is one.
-    source = linecache.getline(written[1], int(written[2])).strip()
+    source = source_line(written[1], int(written[2]))
     if source:
         for last in range(at + 1, min(len(lines), at + _LONGEST_WARNING)):
             if lines[last] == f"  {source}":
