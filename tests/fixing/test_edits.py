@@ -326,7 +326,7 @@ def test_one_size_is_made_dynamic_by_the_name_of_its_variable(tmp_path: Path) ->
     after = edited(project_of(tmp_path, source), dynamic_source, problem)
     assert "\ntorch.compiler.config.dynamic_sources += \",L['x']:0,L['x']:2\"\n" in after
     for other, checked, why in (
-        (source, "size of self.weight in dimension 0", "is not that of a variable"),
+        (source, "size of self.weight in dimension 0", "not the size or the number of a variable"),
         (source + "torch._dynamo.mark_static(x)\n", problem.checked, "decides itself"),
         (source + "h = torch.compile(g, dynamic=False)\n", problem.checked, "decides itself"),
     ):

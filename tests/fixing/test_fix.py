@@ -7,14 +7,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import List
+from types import SimpleNamespace
+from typing import Any, List
 
 import pytest
 from answer_schema import answer_of, checked
 
 from depyf.answers.fixed import Fixed, FixRow, TriedEdit
 from depyf.cli import main
+from depyf.fixing.edits import Change, Edit, Project
+from depyf.fixing.problems import Problem
+from depyf.fixing.question import _STILL_THERE, _Fixing, _Verdict
 from depyf.fixing.writing import NotWrittenError, write_files
+from depyf.report.model.run import Run
+from depyf.running.program import UserProgram
 
 NEEDS = pytest.mark.skipif(importlib.util.find_spec("libcst") is None, reason="libcst is not installed")
 
@@ -201,6 +207,32 @@ def test_files_that_were_written_are_put_back_where_a_later_one_can_not_be(
         now = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
         saved = {f"{name}.{os.getpid()}.old.part": b"old\n" for name in left}
         assert now == {**{name: b"new\n" if name in left else b"old\n" for name in before}, **saved}
+
+
+def test_an_edit_of_several_findings_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text("x = 1\n")
+    said: List[str] = []
+    fixing = _Fixing(UserProgram("train.py", []), str(tmp_path), str(tmp_path / "scratch"), said.append)
+    monkeypatch.setattr(fixing._trials, "run", lambda edited, *, limit: None)
+    gone, stays = (Problem("graph break", "", "train.py", 1, "", about, "words") for about in ("gone", "stays"))
+    left = frozenset([stays.key])
+
+    def judged(trial: object, files: object, edits: object, problems: List[Problem], known: object) -> _Verdict:
+        return _Verdict(_STILL_THERE if stays in problems else "", left=left)
+
+    monkeypatch.setattr(fixing, "_judged", judged)
+    known: Any = SimpleNamespace(first=SimpleNamespace(seconds=1.0))
+    project = Project(str(tmp_path), "train.py", ["train.py"], Run(), {})
+
+    def reasons(name: str, *problems: Problem) -> List[str]:
+        edit = Edit((name,), name, (Change("train.py", 0, bytes),))
+        return [fixing._tried([edit], [each], project, known).reason for each in problems]
+
+    assert reasons("a", gone, stays, gone) == ["", _STILL_THERE, ""]
+    assert said == ["trying a"]
+    # Refused for one finding, it is tried for the other: what comes after that check was not looked at.
+    assert reasons("b", stays, stays, gone, gone) == [_STILL_THERE, _STILL_THERE, "", ""]
+    assert said == ["trying a", "trying b", "trying b"]
 
 
 def test_the_table_says_what_was_kept_refused_and_why() -> None:

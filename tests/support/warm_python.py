@@ -91,7 +91,7 @@ def _status(asked: Dict[str, Any], command: List[str], timeout: float) -> int:
             text=True,
             env={**os.environ, **FIXED},
         )
-        atexit.register(_template.kill)
+        atexit.register(_end, _template)
     assert _template.stdin is not None
     assert _template.stdout is not None
     _template.stdin.write(json.dumps(asked) + "\n")
@@ -107,6 +107,12 @@ def _status(asked: Dict[str, Any], command: List[str], timeout: float) -> int:
     if expired:
         raise subprocess.TimeoutExpired(command, timeout)
     return status
+
+
+def _end(template: subprocess.Popen[str]) -> None:
+    """End the process that waits for programs, and close the pipes to it."""
+    with template:
+        template.kill()
 
 
 def _wait_for_programs() -> Dict[str, Any]:
@@ -143,9 +149,10 @@ def _become(asked: Dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     arguments: List[str] = asked["arguments"]
-    # The first entry is the folder of this file: in its place comes the one of the program.
+    # The first entry is the folder of this file: in its place comes the folder of the program.
     path = [entry for entry in sys.path[1:] if entry not in before]
-    first = os.getcwd() if arguments[0] == "-m" else "" if arguments[0] == "-c" else _folder(arguments[0])
+    of_script = os.path.dirname(os.path.realpath(arguments[0]))
+    first = os.getcwd() if arguments[0] == "-m" else "" if arguments[0] == "-c" else of_script
     own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[:] = [first, *own, *path]
     sys.path_importer_cache.clear()
@@ -172,10 +179,6 @@ def _become(asked: Dict[str, Any]) -> None:
         traceback = error.__traceback__
         sys.excepthook(type(error), error, traceback and traceback.tb_next)
         raise SystemExit(1) from None
-
-
-def _folder(script: str) -> str:
-    return os.path.dirname(os.path.realpath(script))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ makes a step of the same size there, so that such values take another way in eac
 first space."""
 
 LEAF = "a leaf"
-"""The name of a leaf of ``backward()`` of which no name is known. Several leaves may have it, in any order."""
+"""The name of a leaf of ``backward()`` whose own name is not known. Several leaves may have this name, in any order."""
 
 _VERSION = 1
 _NAME = "recording"

@@ -21,11 +21,22 @@ from typing import Iterator, List, Optional, Sequence, Tuple, Union
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.syntax import parse
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, binds, dotted, name_of_torch, segment, tree_of
+from depyf.fixing.edits import (
+    FUNCTIONS,
+    Change,
+    Edit,
+    NoEdit,
+    Project,
+    binds,
+    dotted,
+    name_of_torch,
+    segment,
+    tree_of,
+)
 from depyf.fixing.expressions import base_of_side, is_fresh, parts_of_test
 from depyf.fixing.problems import Problem
 from depyf.fixing.replacing import with_expression
-from depyf.fixing.variables import FUNCTIONS, SCOPES, function_at, has_line, only_value, sees_variables
+from depyf.fixing.variables import SCOPES, function_at, has_line, only_value, sees_variables
 
 Chooses = Union[ast.If, ast.IfExp]
 

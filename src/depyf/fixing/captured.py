@@ -1,7 +1,7 @@
 """Numbers and shapes that become a part of graphs: which uses give the same result for all data.
 
-With ``capture_scalar_outputs`` a number that is read out of a tensor is a symbol while Dynamo traces, of which sympy
-knows that it is finite: ``v != v`` is false, ``v - v`` and ``v * 0`` are 0, although ``v`` may be NaN. With
+With ``capture_scalar_outputs`` a number that is read out of a tensor is a symbol while Dynamo traces, and for sympy
+the symbol is finite: ``v != v`` is false, ``v - v`` and ``v * 0`` are 0, although ``v`` may be NaN. With
 ``capture_dynamic_output_shape_ops`` a size that is not known counts as one that is not 1: ``squeeze()`` keeps it, and
 nothing is broadcast. Neither is a graph break, and no check remains in the graph. So a number may be computed with a
 tensor, with one constant before, or be returned; and of a shape that depends on data each use has to be known.
@@ -14,22 +14,23 @@ import re
 from typing import Dict, FrozenSet, Iterator, List, Set, Tuple
 
 from depyf.fixing.edits import Function, NoEdit, Project, dotted, names_of_layers, reachable
-from depyf.fixing.expressions import is_fact, number
+from depyf.fixing.expressions import REDUCTIONS, is_fact, number
 from depyf.fixing.variables import SCOPES, has_line, sees_variables, stores_of
 from depyf.report.model.run import EntryGuard
 
 _READS = ("item", "tolist")
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm", "prod", "std", "var", "any", "all"))
-_OF_NOTHING = _REDUCTIONS - {"max", "min", "amax", "amin"}
-"""Those that have a value for a tensor without elements. A maximum raises, and is -inf in a kernel of Inductor."""
+_REDUCED = REDUCTIONS - {"median"}
+_OF_NOTHING = _REDUCED - {"max", "min", "amax", "amin"}
+"""The reductions that have a value for a tensor without elements. A maximum raises, and is -inf in a kernel of
+Inductor."""
 
 _ELEMENTWISE = frozenset(
     ("abs", "exp", "log", "sqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "float", "double", "half", "long",
      "clone", "detach", "contiguous", "neg")
 )  # fmt: skip
-_OF_TENSORS = _REDUCTIONS | _ELEMENTWISE | frozenset(
+_OF_TENSORS = _REDUCED | _ELEMENTWISE | frozenset(
     ("view", "reshape", "clamp", "pow", "cumsum", "softmax", "matmul", "t", "transpose", "unsqueeze", "squeeze", "to",
      "flatten", "expand", "permute", "argmax", "argmin", "log_softmax")
 )  # fmt: skip
@@ -229,7 +230,7 @@ class _Uses:
 
 
 def _name(node: ast.expr) -> str:
-    """Return the name of the function or method that an expression calls, else of the call that a variable holds."""
+    """Return the name of the function or method that an expression calls; empty for another expression."""
     return dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
 
 
@@ -294,8 +295,8 @@ def may_compare(project: Project) -> bool:
 
 def check_floats(project: Project) -> None:
     """Raise ``NoEdit`` where a compiled function uses a number of Python that is a float in the run, an argument, an
-    attribute or a global, in a way that is not known to be the same in a graph, of which ``dynamic=True`` makes it a
-    part: ``min(t, 1)`` is a float there, and what raises for 0 or overflows does not raise in the same way."""
+    attribute or a global, in a way that is not known to be the same in a graph: ``dynamic=True`` makes the float a part
+    of the graph. ``min(t, 1)`` is a float there, and what raises for 0 or overflows does not raise in the same way."""
     guards, tensors = _guards_of(project)
     # What only a library reads has no place in the program.
     known = (each for each in guards if each.place is not None and each.kind in _OF_FLOATS)

@@ -8,7 +8,7 @@ from typing import Iterator, List, Sequence, Union
 
 from depyf.decompiler.syntax import parse
 from depyf.fixing.captured import check_dynamic, check_floats
-from depyf.fixing.edits import Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
+from depyf.fixing.edits import FUNCTIONS, Change, Edit, NoEdit, Project, column_of, dotted, name_of_torch, tree_of
 from depyf.fixing.problems import Problem
 from depyf.fixing.settings import edit_with_statement
 from depyf.report.model.run import EntryGuard
@@ -35,8 +35,8 @@ def dynamic_source(problem: Problem, project: Project) -> Edit:
 
 
 def dynamic_sources(problem: Problem, project: Project) -> Edit:
-    """Return the edit that makes each size dynamic that varied in the run, and those of the same functions that were
-    equal to it: where ``x`` and ``y`` have one size, neither is dynamic alone. Raises ``NoEdit``."""
+    """Return the edit that makes each size dynamic that varied in the run, and each size that was equal to such a size
+    in the same function: where ``x`` and ``y`` have one size, neither is dynamic alone. Raises ``NoEdit``."""
     varied = {*_sources(problem.checked)}
     own = frozenset(varied)
     entries = {each.compile_id: each for each in project.run.compilations}
@@ -71,7 +71,7 @@ def _sources(checked: str) -> List[str]:
 
 def _of_sources(sources: List[str], project: Project) -> Edit:
     if not sources:
-        raise NoEdit("the size or number that varies is not that of a variable")
+        raise NoEdit("what varies is not the size or the number of a variable")
     for file in project.imported():
         if any(each in project.source(file) for each in _DECIDES):
             raise NoEdit(f"{file} decides itself which sizes are dynamic")
@@ -170,7 +170,7 @@ def _compile_at(tree: ast.Module, line: int) -> _Compile:
     decorators = [
         each
         for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef))
         # A decorated function begins with its decorators for some Pythons, and with def for others.
         and any(each.lineno <= line <= node.lineno for each in node.decorator_list)
         for each in node.decorator_list

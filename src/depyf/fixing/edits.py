@@ -17,6 +17,7 @@ INSTALL = "depyf fix needs libcst, which edits source and keeps its layout: pip 
 
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class NoEdit(Exception):
@@ -199,9 +200,9 @@ def binds(tree: ast.AST, name: str) -> bool:
 
 
 def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
-    """Yield the functions that were compiled, or are by the source, and all that these may call, by name, with their
-    files; and whether another one of them may call the function, so that it may be traced into that one. A lambda
-    outside of these is a function without a name."""
+    """Yield the functions that were compiled, or are by the source, and all functions that these may call, by name:
+    the file, the function, and whether another one of the functions may call it, so that Dynamo may trace the function
+    into the caller. A lambda outside of all these functions is a function without a name."""
     todo: List[Tuple[str, Function]] = []
     by_name: Dict[str, List[Tuple[str, Function]]] = {}
     aliases: Dict[str, Set[str]] = {}
@@ -209,11 +210,11 @@ def reachable(project: Project) -> Iterator[Tuple[str, Function, bool]]:
         tree = project.tree(file)
         lambdas, is_compiled = _lambdas(tree), _is_compiled(project, file, tree)
         for node in (*ast.walk(tree), *lambdas.values()):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(node, FUNCTIONS):
                 by_name.setdefault(node.name, []).append((file, node))
                 todo += [(file, node)] * is_compiled(node)
             elif isinstance(node, ast.ClassDef):  # Box(x) calls __init__, and the box may be added
-                methods = (each for each in node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+                methods = (each for each in node.body if isinstance(each, FUNCTIONS))
                 by_name.setdefault(node.name, []).extend((file, each) for each in methods if each.name[:2] == "__")
             for name, value in _named_values(node):
                 aliases.setdefault(name, set()).update(_passed_names(value))
@@ -275,7 +276,7 @@ def _named_values(node: ast.AST) -> Iterator[Tuple[str, ast.expr]]:
 
 
 def _passed_names(value: ast.expr) -> Iterator[str]:
-    """Yield the names in a value, without those of functions that are called there."""
+    """Yield the names in a value, without the names of functions that are called there."""
     called = {id(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
     for each in ast.walk(value):
         if isinstance(each, (ast.Name, ast.Attribute)) and id(each) not in called:
@@ -323,7 +324,7 @@ def names_of_layers(project: Project) -> FrozenSet[str]:
         has_nn = b"from torch import nn\n" in source or b"import torch.nn as nn\n" in source
         known: Set[int] = set()
         for node in ast.walk(project.tree(file)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(node, FUNCTIONS):
                 others.add(node.name)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 of = dotted(node.value.func).rpartition(".")[0]

@@ -15,16 +15,16 @@ from typing import List, Mapping, Optional, Set, Tuple, Type, Union
 
 from depyf.fixing.edits import NoEdit, dotted
 
-_REDUCTIONS = frozenset(
+REDUCTIONS = frozenset(
     ("sum", "mean", "max", "min", "amax", "amin", "norm", "any", "all", "std", "var", "prod", "median")
 )
 """Methods that, without arguments, return a tensor without dimensions."""
 
 _TESTS = frozenset(("isnan", "isinf", "isfinite"))
-_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _TEXTS: Mapping[Type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="
 }  # fmt: skip
+_COMPARED = tuple(_TEXTS)
 _LARGEST = 1e4
 """Constants in a side are at most so large: those that overflow a dtype would be infinite derivatives."""
 
@@ -34,9 +34,9 @@ _ELEMENTWISE = frozenset(
 """Methods and functions that, of floating point numbers, compute each element alone, keep the dtype and never raise."""
 
 _WITH_GRADIENT = ("relu",)
-"""Those whose derivative is finite everywhere."""
+"""The methods and functions whose derivative is finite everywhere."""
 
-_FRESH = _REDUCTIONS | _TESTS | frozenset(
+_FRESH = REDUCTIONS | _TESTS | frozenset(
     ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "tanh", "sigmoid", "relu", "std", "var",
      "argmax", "argmin", "numel", "size", "dim", "clone", "prod", "item")
 )  # fmt: skip
@@ -124,7 +124,7 @@ def _method(node: ast.Call) -> str:
 
 def _is_reduction(node: ast.expr, torch: str) -> bool:
     """Return whether an expression reduces a tensor to one value: ``x.sum()``, ``torch.sum(x)``."""
-    if not isinstance(node, ast.Call) or node.keywords or _method(node) not in _REDUCTIONS:
+    if not isinstance(node, ast.Call) or node.keywords or _method(node) not in REDUCTIONS:
         return False
     if dotted(node.func) == f"{torch}.{_method(node)}":
         return len(node.args) == 1 and _is_tested(node.args[0], torch)

@@ -22,7 +22,7 @@ from depyf.fixing.variables import SCOPES, function_at, has_line, only_value, se
 
 _REDUCTIONS = frozenset(("sum", "mean", "max", "min", "amax", "amin", "norm"))
 _FLOAT_ONLY = ("mean", "norm")
-"""Those that raise for integers."""
+"""The reductions that raise for integers."""
 
 _KEEP_DTYPE = frozenset(("abs", "square", "detach"))
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

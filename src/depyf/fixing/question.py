@@ -25,6 +25,7 @@ from depyf.running.program import UserProgram
 from depyf.running.shadowing import command_of
 
 _MORE_SECONDS = 120.0
+_STILL_THERE = "the finding is still there"
 _IN_NO_FILE = "at an unknown line", "in a library, or in another file outside of the program's folder"
 
 
@@ -120,10 +121,13 @@ class _Fixing:
         return FixRow(row.finding, row.place, row.advice, tuple(tried), reason), None
 
     def _tried(self, edits: Sequence[Edit], problems: Sequence[Problem], project: Project, known: Baseline) -> _Verdict:
-        """Run the program with edits, and judge."""
+        """Run the program with edits, and judge. Findings may have edits in common: what refuses the edits for all of
+        them is known after one trial, as is which findings are left."""
         key = tuple(part for each in edits for part in (*each.key, ""))
-        key = (*key, *(part for each in problems for part in each.key))
-        if key not in self._verdicts:
+        verdict = self._verdicts.get(key)
+        left = verdict is not None and any(each.key in verdict.left for each in problems)
+        # An edit that leaves another finding is judged no further: whether it removes this one alone is not known yet.
+        if verdict is None or (verdict.reason == _STILL_THERE and not left):
             files = applied([change for each in edits for change in each.changes], project.source)
             self._say(f"trying {' and '.join(each.words for each in edits)}")
             trial = self._trials.run(files, limit=self._limit(known.first))
@@ -132,7 +136,7 @@ class _Fixing:
                 why = self._differs_in_eager(edits, files, project, known)
                 verdict = replace(verdict, reason=why)
             self._verdicts[key] = verdict
-        return self._verdicts[key]
+        return replace(verdict, reason=_STILL_THERE) if left and not verdict.reason else verdict
 
     def _judged(
         self,
@@ -152,7 +156,7 @@ class _Fixing:
         new = new_problems(unedited, trial.run, self._trials.copy)
         reason = why_not_same(known, trial, exact_text=exact_text)
         if not reason and remaining:
-            reason = "the finding is still there"
+            reason = _STILL_THERE
         if not reason and new:
             reason = new[0]
         asserted = sorted(trial.asserted - known.first.asserted)

@@ -30,8 +30,8 @@ def setting(
 ) -> Callable[[Problem, Project], Edit]:
     """Return a remedy that sets a setting by an assignment with a dotted name. ``captures``: operations whose result
     depends on data become a part of graphs, so that no ``try`` or ``assert`` around the operations sees the result.
-    ``is_dynamic``: ints of Python do.
-    ``never`` is a text with which no program gets the setting, and ``why`` says why not."""
+    ``is_dynamic``: ints of Python become a part of graphs. A program with the text ``never`` does not get the setting,
+    and ``why`` says why not."""
 
     def make(problem: Problem, project: Project) -> Edit:
         if never and any(never.encode() in project.source(file) for file in project.imported()):
@@ -272,7 +272,7 @@ _ALLOW_RNN = setting(
     "torch._dynamo.config.allow_rnn = True",
     never="LSTM",
     why="with allow_rnn, PyTorch 2.13 raises where a backend with AOTAutograd compiles an LSTM for gradients, "
-    "which other calls than those of the run may want",
+    "which calls that the run does not make may want",
 )
 _CATCHING = ("suppress", "raises")
 _READS_NUMBERS = frozenset(each.value for each in (BreakCause.ITEM, BreakCause.ITEM_IN_CALL, BreakCause.TOLIST))

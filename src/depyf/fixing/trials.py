@@ -136,15 +136,16 @@ class Trials:
 
     def _with_old_lines(self, text: str, edited: Mapping[str, bytes]) -> str:
         """Return a text in which lines of edited files have the numbers that they have in the unchanged program."""
+        path = re.escape(os.path.join(self.copy, ""))
         for file, source in edited.items():
-            with open(os.path.join(self.original, file), "rb") as opened:
-                numbers = moved_lines(opened.read(), source)
             # train.py:12: UserWarning: ...        File "/.../train.py", line 12, in step
-            path = re.escape(os.path.join(self.copy, ""))
             named = re.compile(rf"((?:{path}|(?<![\w./\\-])){re.escape(file)}(?::|\", line ))(\d+)\b")
             parts = named.split(text)  # text, name, number, text, name, number, ..., text
-            parts[2::3] = [str(numbers.get(int(number), number)) for number in parts[2::3]]
-            text = "".join(parts)
+            if len(parts) > 1:
+                with open(os.path.join(self.original, file), "rb") as opened:
+                    numbers = moved_lines(opened.read(), source)
+                parts[2::3] = [str(numbers.get(int(number), number)) for number in parts[2::3]]
+                text = "".join(parts)
         return text
 
     def _written(self, edited: Mapping[str, bytes]) -> Dict[str, Tuple[int, int]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from typing import List, Optional
 
-from depyf.fixing.edits import Function, dotted
+from depyf.fixing.edits import FUNCTIONS, Function, dotted
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.Lambda, ast.GeneratorExp, ast.ClassDef)
 
 

@@ -139,7 +139,9 @@ def negate(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.BoolOp) and not isinstance(test, TestedByNot):
         values = [negate(value) for value in test.values]
         if _changes(values) <= _changes(test.values):
-            # not (not (a and b) or not c)      a and b and c: what tells ``if`` from ``and`` looks at flat operands
+            # not (not (a and b) or not c)  ->  a and b and c
+            #
+            # It is flat: ``author_form`` tells ``if`` from ``and`` by the operands.
             return both(ast.And() if isinstance(test.op, ast.Or) else ast.Or(), *values)
     return ast.UnaryOp(ast.Not(), test)
 

@@ -186,7 +186,7 @@ class _Columns(Dict[ast.expr, Optional[Tuple[int, int, int, int]]]):
         if first is None:
             # [x for x in y if x or z]      STORE_FAST_LOAD_FAST x x; TO_BOOL; POP_JUMP_IF_TRUE 1
             #
-            # The two instructions that became one (3.13) have the span of the first; the jump has that of the test.
+            # The two instructions that became one (3.13) have the span of the first one; the jump has the test's.
             first = place = jump_of(operand)
         known = None
         if first is not None and place is not None and first.column is not None and place.end_column is not None:

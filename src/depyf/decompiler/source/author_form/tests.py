@@ -141,7 +141,7 @@ def _operands_of_loop(test: ast.expr) -> List[ast.expr]:
 
 def _is_right_above(test: ast.expr, body: Block) -> bool:
     """Return whether ``body`` begins on the line below ``test``, so that there is no line for a ``break``."""
-    # while (a                      the column of b is that of ``if not (b or c):``
+    # while (a                      b has the column that it has in ``if not (b or c):``
     #        and (b or c)):
     #     d()
     while isinstance(test, (ast.BoolOp, ast.UnaryOp)):
