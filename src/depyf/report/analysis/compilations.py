@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Hashable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
+from depyf.base.stored_text import identity_of
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
 from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now
@@ -54,7 +55,7 @@ from depyf.torch_trace.events import (
     resolve_frames,
 )
 from depyf.torch_trace.generations import of_same_generation
-from depyf.torch_trace.guards import guards_of
+from depyf.torch_trace.guards import GuardText, guards_of
 from depyf.torch_trace.json_text import parsed
 from depyf.torch_trace.metrics import UNREAD_METRICS, started_at
 from depyf.torch_trace.provenance import CAPTURED, NODE_STACKS, Stack, input_stacks, node_stacks
@@ -96,6 +97,8 @@ class Compilations:
         self._required_values: Dict[str, Mapping[str, str]] = {}
         self._equal_guards: Dict[Tuple[str, str, str, Optional[Place]], EntryGuard] = {}
         self._last_guards: Tuple[EntryGuard, ...] = ()
+        self._last_read: Optional[Hashable] = None
+        """What ``_last_guards`` depend on."""
         self._stacks = CompilationStacks(self._events, sources, names)
 
     def ids(self) -> List[str]:
@@ -157,7 +160,21 @@ class Compilations:
     def _read_guards(self, compile_id: str) -> Tuple[EntryGuard, ...]:
         # The last tree counts, if torch reports several. Up to 2.3 there is the list ``dynamo_guards`` instead.
         named = next(filter(None, (self._named(compile_id, name) for name in GUARDS)), [])
-        found = guards_of(named[-1]) if named else []
+        if not named:
+            return ()
+        # What is found depends on the text of the guards, on the stacks of the compilation, and on the names of files
+        # that are known. Layers that are compiled one by one have equal ones of all three.
+        text, stacks, learned = identity_of(named[-1].text), self._stacks.identity(compile_id), self._sources.learned
+        key = None if text is None or stacks is None else (text, stacks, learned)
+        if key is None or key != self._last_read:
+            guards = self._placed_guards(compile_id, guards_of(named[-1]))
+            # Names that came to be known meanwhile would have placed the first guards better.
+            self._last_read = key if self._sources.learned == learned else None
+            if guards != self._last_guards:  # equal guards of the compilation before are not kept twice
+                self._last_guards = guards
+        return self._last_guards
+
+    def _placed_guards(self, compile_id: str, found: Sequence[GuardText]) -> Tuple[EntryGuard, ...]:
         places: Dict[Tuple[Optional[Frame], str], Tuple[Optional[Place], int]] = {}  # many guards come from one line
         guards = []
         for each in found:
@@ -172,9 +189,7 @@ class Compilations:
             # Equal guards of the entries of one function are one object: a manifest writes it once.
             guard = each.kind, each.text, each.source, place
             guards.append(self._equal_guards.get(guard) or self._equal_guards.setdefault(guard, EntryGuard(*guard)))
-        if tuple(guards) != self._last_guards:  # equal guards of the compilation before are not kept twice
-            self._last_guards = tuple(guards)
-        return self._last_guards
+        return tuple(guards)
 
     def breaks(self) -> Tuple[GraphBreak, ...]:
         """Return the graph breaks, each once for each compilation in which it happened."""
@@ -447,6 +462,7 @@ class CompilationStacks:
         self._names = names
         self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
         self._of_inputs: Dict[str, Mapping[str, Stack]] = {}
+        self._places: Dict[Sequence[Frame], Tuple[int, Tuple[Place, ...]]] = {}
 
     def to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
         """Return the calls, outermost first, by which a compilation reached a place, if they are unique."""
@@ -468,8 +484,16 @@ class CompilationStacks:
         # Else it is in a library: the stack of the input that is guarded, or the only stack with this innermost frame.
         stack = self._stacks_of_inputs(compile_id).get(as_written(source), ())
         stack = stack or self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
-        known = [each for each in (place, *self._sources.places(stack)) if each is not None]
+        known = [each for each in (place, *self._places_of(stack)) if each is not None]
         return innermost(known, self._sources.in_library)
+
+    def _places_of(self, stack: Sequence[Frame]) -> Tuple[Place, ...]:
+        """Return the places of a stack, which many guards may have in common."""
+        learned, places = self._places.get(stack, (-1, ()))
+        if learned != self._sources.learned:  # the rest of a path may have come to be known
+            places = self._sources.places(stack)
+            self._places[stack] = self._sources.learned, places
+        return places
 
     def _stacks_of_inputs(self, compile_id: str) -> Mapping[str, Stack]:
         """Return the stacks of calls that came to the inputs of the graph, by the input as the user writes it."""
@@ -488,6 +512,14 @@ class CompilationStacks:
             stacks += [{"": self._user_stack(event)} for event in self._named(compile_id, "create_symbol")]
             self._whole[compile_id] = whole_stacks(iter(stacks), self._sources)
         return self._whole[compile_id]
+
+    def identity(self, compile_id: str) -> Optional[Hashable]:
+        """Return what only compilations with equal stacks have in common; None if that is not known."""
+        events = self._events.get(compile_id, ())
+        texts = [identity_of(event.text) for event in events if event.name == NODE_STACKS]
+        if None in texts or any(event.name == "create_symbol" for event in events):
+            return None
+        return compile_id in from_cache(events), *texts
 
     def _user_stack(self, event: Event) -> Tuple[Frame, ...]:
         """Return the frames of the user in an event about a symbol."""
