@@ -23,7 +23,7 @@ from depyf.base.asynchronous import suppressed, synchronous
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.stored_text import Copies, StoredText, Text, TextFile, state_of
 from depyf.torch_trace.events import METRICS, PHASE, Event, event_of, kind_of
-from depyf.torch_trace.json_text import parsed
+from depyf.torch_trace.json_text import parsed, use_fast
 from depyf.torch_trace.log_records import RECORD, LogFile, Record, Trouble, open_log, pieces, records
 from depyf.torch_trace.metrics import READ_OF_PHASES, UNREAD_METRICS
 from depyf.torch_trace.stages import Stage
@@ -37,6 +37,9 @@ _LARGEST_PROCESS_ID = 1 << 22
 
 _STORED_FROM = 1 << 10
 """In bytes: longer payloads stay in their file, and are read from there when they are needed."""
+
+_MUCH = 1 << 20
+"""In bytes: the size of a log for which it pays to import what reads JSON faster."""
 
 _UNREAD = {**dict.fromkeys(METRICS, UNREAD_METRICS), Stage.CAPTURED.record: frozenset({"sizes"})}
 """By kind of record, what is long and not read: the settings of all compilers for each compilation, for example."""
@@ -97,6 +100,8 @@ def read_log(path: str) -> List[TraceLog]:
     processes: Dict[int, _Process] = {}
     trouble = Trouble()
     with open_log(path) as file:
+        if os.fstat(file.fileno()).st_size > _MUCH:
+            use_fast()
         texts = _Texts(file, path)
         for record in records(file, trouble):
             number = int(record.match.group("process"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sys
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -62,7 +63,12 @@ def test_a_page_holds_every_text_once() -> None:
     assert data["runs"][0]["run"]["schema"] == run.schema
 
 
-def test_large_data_is_packed_and_the_same() -> None:
+@pytest.mark.parametrize("packer", ["isal", "zlib"])
+def test_large_data_is_packed_and_the_same(packer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if packer == "isal":
+        pytest.importorskip("isal")
+    else:
+        monkeypatch.setitem(sys.modules, "isal", None)
     run, text_of = transformer_run(6)
     element = "".join(data_element([(run, text_of)], [], ["one"], ""))
     match = re.fullmatch(r'<script type="text/plain" id="data" data-packed>([A-Za-z0-9+/=]+)</script>', element)

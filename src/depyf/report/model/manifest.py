@@ -28,8 +28,10 @@ from typing import (
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import replace
+from depyf.base.stored_text import StoredText
 from depyf.report.model.run import SCHEMA, EntryGuard, Link, Place, Run
 from depyf.torch_trace import file_names
+from depyf.torch_trace.json_text import quoted
 
 Kind = TypeVar("Kind")
 
@@ -78,7 +80,8 @@ def _shared(run: Run) -> Set[int]:
 
 def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
     """Return an artifact, a compilation or another part of a run as JSON; ``known`` caches ``shared`` parts."""
-    if not any(getattr(value, name, ()) for name in _MANY):
+    long = isinstance(getattr(value, "text", None), StoredText)
+    if not long and not any(getattr(value, name, ()) for name in _MANY):
         return json_text(value)
     texts = []
     for name, item in _fields(value).items():
@@ -121,15 +124,15 @@ def _text_of(of_part: Callable[..., str], part: object) -> str:
 
 def _of_guard(guard: EntryGuard) -> str:
     """Return the same as ``json_text``, in an eighth of the time: a large log has a hundred thousand guards."""
-    source = f',"source":{_quoted(guard.source)}' if guard.source else ""
+    source = f',"source":{quoted(guard.source)}' if guard.source else ""
     place = "" if guard.place is None else f',"place":[{guard.place[0]},{guard.place[1]}]'
-    return f'{{"kind":{_quoted(guard.kind)},"text":{_quoted(guard.text)}{source}{place}}}'
+    return f'{{"kind":{quoted(guard.kind)},"text":{quoted(guard.text)}{source}{place}}}'
 
 
 def _of_link(link: Link) -> str:
     """Return the same as ``json_text``, for the reason of ``_of_guard``."""
     places = ",".join([f"[{source},{line}]" for source, line in link.places])
-    names = f',"names":[{",".join(map(_quoted, link.names))}]' if link.names else ""
+    names = f',"names":[{",".join(map(quoted, link.names))}]' if link.names else ""
     return f'{{"first":{link.first},"last":{link.last},"places":[{places}]{names}}}'
 
 
@@ -148,7 +151,7 @@ def json_text(value: object) -> str:
 
 
 def _dumped(value: object) -> str:
-    return _ENCODER.encode(value)
+    return quoted(str(value)) if isinstance(value, (str, StoredText)) else _ENCODER.encode(value)
 
 
 def without_texts(run: Run) -> Run:
@@ -188,7 +191,6 @@ def _plain_part(value: object) -> object:
     return _fields(value) if dataclasses.is_dataclass(value) else str(value)
 
 
-_quoted: Callable[[str], str] = json.encoder.encode_basestring
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_part, allow_nan=False)
 
 
