@@ -14,6 +14,9 @@
 # make cost    CPU seconds and memory of whole programs, plain and attached (ARGS="--programs bert --backends eager" for less)
 # make bench   time per instruction, cost compared with the parser, cost of prepare_debug
 
+# Without bytecode in its cache each process that imports depyf compiles up to 440 modules, which takes three seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
