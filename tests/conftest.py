@@ -12,6 +12,9 @@ import pytest
 
 # Tests read values in dumps; where ``CI`` is set, dumps have types in their place (tests/dynamo/dump/test_values.py).
 os.environ["DEPYF_VALUES"] = "all"
+# Without bytecode in its cache each program that a test starts compiles all modules of depyf again, for three seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # A pool of compile workers costs each program that starts one more than the kernels of a test take to compile.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Callable, Sequence, TypeVar
 
 from depyf.base.own_builtins import keep_builtins
@@ -15,6 +16,17 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 _RUNS_A_PROGRAM = os.path.join(FOLDER, "running", "program.py")
 
 _Each = TypeVar("_Each")
+
+
+def recompiled_each_time() -> str:
+    """Return that Python compiles depyf's modules anew in each process, and what to do; empty if Python does not."""
+    cached = None if __spec__ is None else __spec__.cached  # None in a zip file, where bytecode is not cached
+    if not sys.dont_write_bytecode or cached is None or os.path.exists(cached):
+        return ""
+    return (
+        "Python compiles depyf's own modules anew in each process, which takes some seconds: PYTHONDONTWRITEBYTECODE "
+        f"(or -B) is set, and their bytecode is not cached; python -m compileall -q {FOLDER} caches it"
+    )
 
 
 def is_own(path: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 from depyf.base.asynchronous import synchronous
 from depyf.base.locks import Lock
 from depyf.base.messages import warn
+from depyf.base.own_package import recompiled_each_time
 from depyf.base.quick_dataclass import replace
 from depyf.base.without_collector import without_collector
 from depyf.dynamo.capture.launches import with_chosen_launches
@@ -295,7 +296,8 @@ def _origin(known: Chronicle) -> Recorder:
 def _notes(session: Session) -> List[str]:
     nothing = why_empty(session)
     own = [nothing] if nothing else [*plain_calls_text(session), *cached_passes_text(session)]
-    return [*session.notes, *own, *unguarded_text(session)]
+    slow = recompiled_each_time()
+    return [*session.notes, *own, *unguarded_text(session), *([slow] if slow else [])]
 
 
 def _failures(records: Sequence[Record]) -> Tuple[str, ...]:
