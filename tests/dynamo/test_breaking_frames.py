@@ -43,12 +43,15 @@ _TWO_DEPTHS = ("depending on the path to it", "depends on the path to it")
 on 3.14, of a ``with`` around a graph break: the old block's entry in the exception table leads to the handler of the
 new one.
 """
+_NO_NAMES = "has no constant names"
+"""How a call with keywords is refused whose names were pushed before a block began."""
 _IN_CONTEXTS = ["in_two_contexts", "in_three_contexts"]
 _BELOW = dict.fromkeys(
     _IN_CONTEXTS, "the code of two contexts around a graph break takes values from below both blocks"
 )
 NOT_PROVED: Dict[Tuple[int, int], Dict[str, str]] = {
-    (3, 8): _BELOW,
+    # The function, its arguments and their names are pushed before the block of the context begins.
+    (3, 8): {**_BELOW, "effect_update_in_a_with": "a call in a context takes all of its values from below the block"},
     (3, 9): _BELOW,
     (3, 10): dict.fromkeys(_IN_CONTEXTS, "a value dies in another place"),
 }
@@ -80,7 +83,7 @@ def shortfalls(name: str) -> List[Tuple[str, str]]:
         if name not in IMPOSSIBLE:
             original = shortfall(frame.original)
             found.append(("the original", "" if original.endswith(_TWO_DEPTHS) else original))
-        if refused.endswith(_TWO_DEPTHS):
+        if refused.endswith((*_TWO_DEPTHS, _NO_NAMES)):
             continue
         own = hints_of(frame.transformed)
         assert own is None or own.droppable <= hints.droppable, "a variable of the user's is taken for Dynamo's"

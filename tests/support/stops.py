@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import bdb
 import re
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
 from depyf.dynamo.hooks import torch_names
-
-BREAKPOINT_KNOWS_EARLIER_ONES = hasattr(bdb.Breakpoint, "clearBreakpoints")
-"""Before 3.10 the Pdb that breakpoint() makes knows no breakpoints of the one that runs the program."""
 
 VALUE, HALVES = "tensor([1., 1., 1.]", "tensor([0.5000, 0.5000, 0.5000]"
 

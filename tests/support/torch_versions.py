@@ -28,6 +28,10 @@ HAS_GUARD_TREES = any(
 )
 """Whether guards are a tree of C++ objects (2.4 and later), and not one Python function."""
 
+needs_guard_trees = pytest.mark.skipif(
+    not HAS_GUARD_TREES, reason="PyTorch before 2.4 has one condition for all tensors, and one for the whole state"
+)
+
 BACKWARD_HAS_MODULES = torch_names.PrivateName(
     "torch._functorch._aot_autograd.utils", "fwd_nn_module_stack", "", in_text=True
 ).resolves()

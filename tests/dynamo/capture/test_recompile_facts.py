@@ -10,6 +10,8 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
+from torch_versions import needs_guard_trees  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo.capture import recompile_facts  # noqa: E402
 
@@ -27,6 +29,7 @@ def recompiled(kinds: str) -> List[str]:
     return [each.words for each in watched.happened]
 
 
+@needs_guard_trees
 def test_the_latest_entry_is_always_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recompile_facts, "_MOST_GUARDS", 1)
     for words in recompiled("abc"):

@@ -12,6 +12,8 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
+from torch_versions import needs_stances  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.dynamo.hooks import private_names, torch_names  # noqa: E402
 from depyf.dynamo.store import plain_names  # noqa: E402
@@ -79,6 +81,7 @@ def prints(x: Any) -> Any:
     return x + 1
 
 
+@needs_stances
 def test_what_a_question_compiles_is_not_recorded(tmp_path: Path) -> None:
     compiled = torch.compile(shrinks, backend="eager")
     whole = torch.compile(prints, backend="eager", fullgraph=True)

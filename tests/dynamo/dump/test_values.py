@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Tuple
 import pytest
 import torch
 import warm_python
-from torch_versions import IS_OLD
+from torch_versions import IS_OLD, needs_guard_trees
 
 import depyf
 from depyf.report.render.hidden_values import HiddenValues
@@ -215,6 +215,7 @@ def test_lines_of_transformed_code_are_those_that_run(tmp_path: Path) -> None:
     assert [number for number, line in enumerate(shown) if secret("environment") in line] == places[:1]
 
 
+@needs_guard_trees
 def test_equal_values_have_one_name_and_the_reader_sees_which_differ(tmp_path: Path) -> None:
     with depyf.prepare_debug(tmp_path, values="types"):
         compiled = torch.compile(with_default, backend="eager")
@@ -229,6 +230,7 @@ def test_equal_values_have_one_name_and_the_reader_sees_which_differ(tmp_path: P
     assert f"L['token'] == <{told.group(2)}>" in guards
 
 
+@needs_guard_trees
 def test_what_the_author_wrote_stays(tmp_path: Path) -> None:
     with depyf.prepare_debug(tmp_path, values="types"):
         torch.compile(with_default, backend="eager")(torch.ones(3))

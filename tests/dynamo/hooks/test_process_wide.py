@@ -20,6 +20,8 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
 
+from torch_versions import HAS_GUARD_TREES  # noqa: E402
+
 import depyf  # noqa: E402
 from depyf.base import meta_path  # noqa: E402
 from depyf.dynamo.hooks import debuggers, patching, private_names  # noqa: E402
@@ -160,8 +162,10 @@ def test_a_filter_that_the_program_adds_stays_where_it_was_added(tmp_path: Path)
         with depyf.prepare_debug(tmp_path):
             warnings.filterwarnings("error", category=BytesWarning)
             compile_once()
+            inside = _filters()  # PyTorch 2.2 adds one in front of the program's
         assert warnings.filters is held
-        assert _filters()[0] == ("error", BytesWarning)
+        assert _filters() == inside
+        assert ("error", BytesWarning) in inside
 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.ERROR])
@@ -176,6 +180,7 @@ def test_a_level_that_is_set_meanwhile_stays(tmp_path: Path, level: int) -> None
         TRACE.setLevel(before)
 
 
+@pytest.mark.skipif(not HAS_GUARD_TREES, reason="in PyTorch before 2.4 watch listens to other records")
 def test_sessions_that_overlap_restore_the_level(tmp_path: Path) -> None:
     before = TRACE.level
     first, second = depyf.prepare_debug(tmp_path / "1"), depyf.watch()

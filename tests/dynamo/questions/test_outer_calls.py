@@ -10,6 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", minversion="2.2")
 
+from torch_versions import HAS_GUARD_TREES  # noqa: E402
+
 from depyf.answers.recorded import Event, _event  # noqa: E402
 from depyf.dynamo.hooks.hooked_context import install, uninstall  # noqa: E402
 from depyf.dynamo.questions.shadow import outer_calls  # noqa: E402
@@ -128,6 +130,9 @@ def test_a_leaf_that_a_call_was_given_has_a_name(recorded: Recorded) -> None:
     assert recorded.named("gradient", "backward()") == {"Flatten (call 1) args[0]^": (3,)}
 
 
+@pytest.mark.skipif(
+    not HAS_GUARD_TREES, reason="PyTorch before 2.4 wraps Optimizer.add_param_group as compiled code, which is recorded"
+)
 def test_calls_of_inner_modules_name_nothing(recorded: Recorded) -> None:
     class Inner(torch.nn.Linear):
         pass

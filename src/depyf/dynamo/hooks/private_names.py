@@ -167,7 +167,7 @@ ORIGINAL_CODES = _Name("torch._dynamo.utils", "orig_code_map", "code compiled be
 ADD_SKIP_REASON = _Name(_CONVERT_FRAME, "add_skip_reason", "why a frame is skipped is guessed", "2.13")
 FORMAT_ERROR = _Name(_CONVERT_FRAME, "format_error_msg", "errors that fall back to eager are not recorded")
 COMPILATION_METRICS = _Name(
-    "torch._dynamo.utils", "_compilation_metrics", "why does not know that the last compilation raised"
+    "torch._dynamo.utils", "_compilation_metrics", "why does not know that the last compilation raised", "2.4"
 )
 METRICS_CONTEXT = _Name(
     "torch._dynamo.utils", "get_metrics_context", "attach does not know for how long a compilation has run", "2.6"
