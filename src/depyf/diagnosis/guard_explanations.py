@@ -6,6 +6,7 @@ There is one row for each kind of guard. The advice follows from the cause and t
 from __future__ import annotations
 
 import builtins
+import functools
 from dataclasses import field
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -148,6 +149,7 @@ def _dimensions(detail: str) -> str:
     return f"dimensions {' and '.join(detail.split(', '))}" if "," in detail else f"dimension {detail}"
 
 
+@functools.lru_cache(maxsize=1024)  # entries that a call misses for the same reason
 def explain(guard: Guard, frame: GuardedFrame = ANY_FRAME) -> GuardExplanation:
     """Return the explanation of a guard of ``frame`` that failed."""
     row = _EXPLANATIONS.get(guard.kind)

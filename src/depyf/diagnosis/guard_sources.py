@@ -141,6 +141,7 @@ def parts_read(expression: str) -> Tuple[str, ...]:
     return tuple(reversed([unparse(each) for each in parts if _reads_values(each)]))
 
 
+@functools.lru_cache(maxsize=4096)
 def holder_of(source: str) -> Tuple[str, object]:
     """Return the source of the object that holds a value, and the attribute, key or index there: ``L['d']`` and ``k``
     of ``L['d']['k']``. Both are empty for other sources."""

@@ -11,7 +11,7 @@ import json
 import sys
 import weakref
 from types import FrameType
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.why import GuardFailure
 from depyf.base.quick_dataclass import replace
@@ -21,7 +21,7 @@ from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.guard_text import facts_of, read_failed
 from depyf.dynamo.entries.entry_check import first_failure
 from depyf.dynamo.guards.current_values import as_known_here
-from depyf.dynamo.guards.entry_guards import EntryGuards
+from depyf.dynamo.guards.entry_guards import Checked, EntryGuards
 from depyf.dynamo.guards.failing import failing_guards
 from depyf.dynamo.guards.live_facts import WITH_FACTS, with_facts
 from depyf.dynamo.hooks import cache_entries, private_names
@@ -76,6 +76,7 @@ def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure
     managers = {str(getattr(each, "compile_id", None)): cache_entries.guards_of(each) for each in entries}
     found: List[Tuple[GuardFailure, ...]] = []
     number = 0
+    known: Dict[int, Checked] = {}
     for reason in reasons:
         failed = recompiles.failed_guard(reason)
         manager = managers.get(failed.entry or "")
@@ -83,7 +84,7 @@ def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure
             found.append(())
         else:
             first, _ = first_failure(manager, values)
-            failing = failing_guards(manager, values, first, code.co_filename, most=_MOST_FAILING)
+            failing = failing_guards(manager, values, first, code.co_filename, most=_MOST_FAILING, known=known)
             _NUMBERS[manager] = failing.of
             number += failing.of
             found.append(failing.causes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import CodeType
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import Callable, Mapping, Optional, Sequence, Tuple
 
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.hooks import cache_entries, compiled_callables, private_names
@@ -30,23 +30,10 @@ def is_backend_of(entry: cache_entries.CacheEntry, backend: object) -> bool:
 
 
 def hit_of(
-    entries: Sequence[cache_entries.CacheEntry],
-    values: Mapping[str, object],
-    backend: object,
-    *,
-    differentiating: bool = False,
+    entries: Sequence[cache_entries.CacheEntry], backend: object, holds: Callable[[cache_entries.CacheEntry], bool]
 ) -> Optional[cache_entries.CacheEntry]:
-    """Return the entry that Dynamo runs for these local variables, None if it runs none.
-
-    ``differentiating``: of the guards, only those are evaluated that tell apart the entries of the function: the stance
-    has ``skip_guard_eval_unsafe``.
-    """
-    for each in entries:
-        manager = each.guard_manager
-        holds = differentiating_hold(manager, values) if differentiating else first_failure(manager, values)[1]
-        if holds and is_backend_of(each, backend):
-            return each
-    return None
+    """Return the entry that Dynamo runs, None if it runs none; ``holds``: whether the guards of an entry hold."""
+    return next((each for each in entries if holds(each) and is_backend_of(each, backend)), None)
 
 
 def differentiating_hold(manager: Guards, values: Mapping[str, object]) -> bool:

@@ -11,6 +11,7 @@ from depyf.diagnosis.guard import COMPARISONS, Guard, GuardKind, StateChange
 from depyf.diagnosis.guard_expressions import of_constant
 from depyf.diagnosis.guard_sources import as_written
 from depyf.dynamo.guards import runtime as guard_runtime
+from depyf.dynamo.guards.kept_readings import code_of
 from depyf.dynamo.hooks import torch_names
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def tensor_mismatches_by_kind(
         return []
     scope = {"L": frame_locals, "G": frame_globals}
     try:
-        value = eval(compile(guard.source, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope})
+        value = eval(code_of(guard.source), {**guard_runtime.torch_guard_names(), **scope})
         found = {each.kind: each for each in reversed(list(tensor_mismatches(guard, value)))}
         if GuardKind.SIZE in found or GuardKind.DISPATCH_KEYS in found:  # of other sizes, or of another layout
             found.pop(GuardKind.STRIDE, None)
@@ -113,7 +114,7 @@ def tensor_mismatches(guard: Guard, value: torch.Tensor) -> Iterator[Guard]:
 
 def _evaluated(code: str, scope: Mapping[str, object]) -> str:
     try:
-        return shown(eval(compile(code, "<guard>", "eval"), {**guard_runtime.torch_guard_names(), **scope}))
+        return shown(eval(code_of(code), {**guard_runtime.torch_guard_names(), **scope}))
     except synchronous() as error:  # the guard fails for that reason: the value is not there
         return f"not there ({describe(error)})"
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 import ast
 from dataclasses import field
 from types import CodeType
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
+from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.decompiler.syntax import parse
 from depyf.diagnosis.guard import NO_GUARD, Guard, GuardKind
+from depyf.diagnosis.guard_sources import local_name
 from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import runtime as guard_runtime
+from depyf.dynamo.guards.kept_readings import OfGuards
 from depyf.dynamo.guards.live_values import LiveGuard, LiveTable, NotLiveError
 from depyf.dynamo.guards.stable_expressions import Naming
 from depyf.dynamo.guards.to_python import attribute_read, convert, convert_structure
-from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of
+from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, EPILOGUE, Check, checks_of, form_of
 from depyf.dynamo.hooks.torch_types import Guards
 
 RUNTIME = "depyf.dynamo.guards.runtime"
@@ -29,6 +32,9 @@ _OF_MODULES = ("._modules", "._parameters", "._buffers")
 
 _LEAST_IN_COMMON = 4
 """A function of its own is shorter to read for at least so many guards."""
+
+Checked = Dict[str, bool]
+"""Whether conditions hold for the values of one call in one frame, by what they say (``Compiled.keys``)."""
 
 _DEFINED_IN_FILE = frozenset({"L", "G", "___ids", "___names", "___live"})
 
@@ -59,6 +65,20 @@ class GuardLine:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """The conditions of ``lines``, in this order, and the names that they read besides the call's values and the table
+    of live guards, which a condition of a live guard needs.
+
+    ``keys``: what the conditions say, ids included; None for a live guard, which each entry has for itself.
+    """
+
+    lines: Tuple[GuardLine, ...]
+    conditions: Sequence[Union[CodeType, str]]
+    names: Dict[str, object]
+    keys: Sequence[Optional[str]]
+
+
+@dataclass(frozen=True)
 class EntryGuards:
     """The guards of one cache entry, as lines of the function ``name`` and as PyTorch's own (held weakly).
 
@@ -71,11 +91,16 @@ class EntryGuards:
     live: LiveGuard = field(repr=False)
     common: Tuple[str, ...] = ()
     elsewhere: FrozenSet[str] = field(default=frozenset(), repr=False)
+    compiled: List[Compiled] = field(default_factory=list, repr=False)
+    """What ``failing`` evaluates, from its first call. Copies of this object share the list."""
 
     @staticmethod
     def of(manager: Guards, name: str, naming: Optional[Naming] = None) -> EntryGuards:
-        """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``."""
-        naming = naming or Naming(lambda text: text)
+        """Render the guards of ``cache_entry.guard_manager``; functions of one file share a ``naming``. Without one,
+        names stay as they are, and the lines are kept while the guards are alive and as they were.
+        """
+        if naming is None:
+            return _plain(manager, name)
         lines: List[GuardLine] = []
         known: Set[str] = set()
         invalidated = getattr(manager, "invalidation_reason", None)
@@ -126,12 +151,45 @@ class EntryGuards:
         return self.function()(frame_locals, self._globals(frame_globals))
 
     def failing(
-        self, frame_locals: Mapping[str, object], frame_globals: Optional[Mapping[str, object]] = None
+        self,
+        frame_locals: Mapping[str, object],
+        frame_globals: Optional[Mapping[str, object]] = None,
+        known: Optional[Checked] = None,
     ) -> List[GuardLine]:
-        """Return every guard that fails, also those that PyTorch would not have reached."""
+        """Return every guard that fails, also those that PyTorch would not have reached. ``known``: what guards of
+        other entries have given for these very values.
+        """
         scope = self._globals(frame_globals)
-        names = namespace([self], self.table())
-        return [line for line in self.lines if not _holds(line.expression, names, frame_locals, scope)]
+        compiled = self._compiled()
+        names: Dict[str, object] = {}
+        known = {} if known is None else known
+        failing: List[GuardLine] = []
+        for line, condition, key in zip(self.lines, compiled.conditions, compiled.keys):
+            holds = None if key is None else known.get(key)
+            if holds is None:
+                names = names or {**compiled.names, "___live": self.table(), "L": frame_locals, "G": scope}
+                holds = _holds(condition, names)
+                if key is not None:
+                    known[key] = holds
+            if not holds:
+                failing.append(line)
+        return failing
+
+    def _compiled(self) -> Compiled:
+        known = next((each for each in self.compiled if each.lines is self.lines), None)
+        if known is None:
+            conditions = [_code_of(line) for line in self.lines]
+            names = namespace([self], self.table())
+            del names["___live"]  # a table refers to one object's copies of the guards, and this is kept longer
+            # Names of ids are those of one entry: ``___ids['a.B']`` may be another class in the next one.
+            of_entry = repr((self.naming.ids, self.naming.names))
+            keys = [
+                None if line.live else line.expression + (of_entry if "___" in line.expression else "")
+                for line in self.lines
+            ]
+            known = Compiled(self.lines, conditions, names, keys)
+            self.compiled.append(known)
+        return known
 
     def function(self) -> Callable[[Mapping[str, object], Mapping[str, object]], bool]:
         """Return the guard function itself, with the live objects bound."""
@@ -209,9 +267,33 @@ def _unmarked(line: GuardLine) -> Optional[str]:
     return line.expression[len(start) : -len(end)] if isinstance(call, ast.Call) and not call.keywords else None
 
 
-def _holds(expression: str, names: Dict[str, object], frame_locals: object, frame_globals: object) -> bool:
-    check = guard_runtime.___guard(lambda: eval(expression, {**names, "L": frame_locals, "G": frame_globals}))
-    return check()
+def _code_of(line: GuardLine) -> Union[CodeType, str]:
+    """Return the condition of a guard as compiled code, as text if it does not compile: such a guard fails."""
+    try:
+        return compile(line.expression, f"<{line.kind}>", "eval")
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
+        return line.expression
+
+
+_holds: Callable[[Union[CodeType, str], Dict[str, object]], bool] = guard_runtime.___guard(eval)
+"""Return whether a condition holds for these names."""
+
+
+_read: OfGuards[EntryGuards] = OfGuards()
+
+
+def _plain(manager: Guards, name: str) -> EntryGuards:
+    """Return the guards with the names as they are, without a second reading of the same guards."""
+    form = form_of(manager)
+    known = _read.of(manager, form)
+    if known is None or known.name != name:
+        known = EntryGuards.of(manager, name, Naming(lambda text: text))
+        # PyTorch gives the length of a dict (``_dict_length``) only in the global state that the guards were made in:
+        # guards that were read in another state are read again.
+        if not any(line.kind == DICT_MANAGER and line.live and local_name(line.source) for line in known.lines):
+            _read.keep(manager, form, known)
+    # The copy has a reference to the guards of its own, and their partial clones with it.
+    return replace(known, live=LiveGuard(manager))
 
 
 def one_line(comment: str) -> str:

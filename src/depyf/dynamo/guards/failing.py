@@ -21,7 +21,8 @@ from depyf.diagnosis.guard_text import read
 from depyf.dynamo.guards import python_guards as guards_function
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.current_values import as_known_here, tensor_mismatches_by_kind, value_of
-from depyf.dynamo.guards.entry_guards import EntryGuards, GuardLine
+from depyf.dynamo.guards.entry_guards import Checked, EntryGuards, GuardLine
+from depyf.dynamo.guards.kept_readings import code_of
 from depyf.dynamo.guards.live_facts import as_missing, with_facts
 from depyf.dynamo.guards.live_values import NotLiveError
 from depyf.dynamo.guards.tree import EPILOGUE, TEXT
@@ -81,16 +82,22 @@ def _is_of_sizes(line: GuardLine) -> bool:
 
 
 def failing_guards(
-    manager: Guards, values: Mapping[str, object], first: Sequence[str], file: str, *, most: Optional[int] = None
+    manager: Guards,
+    values: Mapping[str, object],
+    first: Sequence[str],
+    file: str,
+    *,
+    most: Optional[int] = None,
+    known: Optional[Dict[int, Checked]] = None,
 ) -> Failing:
     """Return all guards of an entry that fail for these local variables, as causes and what follows from them.
     ``first`` is PyTorch's message about the first one, ``file`` the function's file. Not more than ``most`` are looked
-    at, in PyTorch's order.
+    at, in PyTorch's order. ``known``: what was found for these values in other entries, by the ``id`` of their globals.
     """
     guards = EntryGuards.of(manager, "guard")
-    scope: Mapping[str, object] = guards.live.global_scope() or {}
+    scope: Mapping[str, object] = guards.live.global_scope() or _NOTHING
     try:
-        lines = guards.failing(values, scope)
+        lines = guards.failing(values, scope, None if known is None else known.setdefault(id(scope), {}))
         # An old PyTorch checks all guards or none: each line without a Python form then fails if any guard does. Only
         # the line that PyTorch's message is about counts.
         if not guards.live.distinguishes():
@@ -168,10 +175,9 @@ def _named_first(
     if len(first) != 1:  # a list of relations of sizes, at least one of which fails
         return list(found)
     named = read(first[0])
-    of_torch = _reported_by_torch(named, values, scope)
     # Case 1: ``KeyError on L['d']['a']``. The message has no user's line: that of a guard on the value is taken.
     if named.kind is GuardKind.MISSING:
-        missing, of_torch = _what_is_missing(named, of_torch, found, values, scope)
+        missing, of_torch = _what_is_missing(named, found, values, scope)
         located = next((each.guard for each in found if each.missing == missing and each.guard.location), of_torch)
         own = next((each for each in found if each.missing == each.source == missing), None)
         guard = replace(of_torch, user_code=located.user_code, location=located.location)
@@ -181,6 +187,7 @@ def _named_first(
     # comes with the value that its line can't read.
     position = next((i for i, each in enumerate(found) if _is_about(each.line, named)), None)
     if position is None:
+        of_torch = _reported_by_torch(named, values, scope)
         raised = (each.missing for each in found if each.source == EPILOGUE and each.missing)
         missing = next(raised, "") if named.kind is GuardKind.NOT_COMPUTED else ""
         line = GuardLine("", missing, named.code, "", "", guard=named)
@@ -200,13 +207,13 @@ def _named_first(
 
 def _what_is_missing(
     named: Guard,
-    of_torch: GuardFailure,
     found: Sequence[_Found],
     values: Mapping[str, object],
     scope: Mapping[str, object],
 ) -> Tuple[str, GuardFailure]:
     """Return the source that can't be read, and the failure of it: PyTorch may name the object that lacks an attribute,
     or the attribute."""
+    of_torch = _reported_by_torch(named, values, scope)
     missing = _missing(named.source, values, scope)
     if not missing:
         missing = next((each.missing for each in found if is_reached_through(each.missing, named.source)), "")
@@ -310,7 +317,7 @@ def _missing(code: str, values: Mapping[str, object], scope: Mapping[str, object
 
 def _can_be_read(part: str, names: Dict[str, object]) -> bool:
     try:
-        eval(compile(part, "<guard>", "eval"), names)
+        eval(code_of(part), names)
     except NameError:  # an unknown helper of PyTorch: the guard itself has more detail
         return True
     except synchronous():

@@ -21,6 +21,7 @@ from depyf.diagnosis.guard_explanations import STATIC_MARK
 from depyf.diagnosis.guard_sources import holder_of
 from depyf.dynamo.guards import runtime as guard_runtime
 from depyf.dynamo.guards.current_values import shown, tensor_mismatches
+from depyf.dynamo.guards.kept_readings import code_of
 from depyf.dynamo.hooks import private_names
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def with_facts(
     holder, attribute = holder_of(guard.source)
     source = holder if guard.kind is GuardKind.FUNCTION and attribute == _CODE else guard.source
     try:
-        value = eval(compile(source, "<guard>", "eval"), names)
+        value = eval(code_of(source), names)
         if guard.kind is GuardKind.FUNCTION or (guard.kind is GuardKind.CLASS and guard.expected == _FUNCTION):
             return _with_functions(replace(guard, source=source), guard, value, frame_globals)
         if guard.kind is GuardKind.SIZE:
@@ -99,7 +100,7 @@ def as_missing(
         return missing
     names = {**guard_runtime.torch_guard_names(), "L": frame_locals, "G": frame_globals}
     try:
-        owner = eval(compile(holder, "<guard>", "eval"), names)
+        owner = eval(code_of(holder), names)
         own = object.__getattribute__(owner, "__dict__")
         places = [("as a plain attribute", own), *((how, each.of(owner)) for each, how in _REGISTERED)]
     except synchronous():

@@ -74,6 +74,26 @@ def checks_of(manager: Guards) -> Iterator[Check]:
         yield check
 
 
+def form_of(manager: Guards) -> object:
+    """Return what differs if the guards are others now: the root, and how many values and checks it has. None if that
+    is not known.
+    """
+    if guards_function.is_function(manager):
+        return tuple(guards_function.conditions(manager))
+    root = getattr(manager, "root", None)
+    if root is None:
+        return None
+    lookup = getattr(root, "get_epilogue_lambda_guards", None)
+    values, checks = 0, 0 if lookup is None else len(lookup())
+    pending: List[GuardNode] = [root]
+    while pending:
+        node = pending.pop()
+        values += 1
+        checks += len(node.get_leaf_guards())
+        pending += [each for each, _ in _dict_children(node)] if _is_dict_manager(node) else node.get_child_managers()
+    return getattr(manager, "invalidation_reason", None), id(root), values, checks
+
+
 def _epilogue(root: GuardNode) -> Iterator[Check]:
     lookup = getattr(root, "get_epilogue_lambda_guards", None)
     for leaf in lookup() if lookup is not None else ():

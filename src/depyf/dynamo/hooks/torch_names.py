@@ -126,6 +126,8 @@ class PrivateName:
     def find(self) -> Any:
         """Return the current object of that name, or None if this torch lacks it."""
         found: object = _modules.get(self.module) or module_or_none(self.module)
+        if "." not in self.attribute:
+            return getattr(found, self.attribute, None)
         for part in self.attribute.split("."):
             found = getattr(found, part, None)
         return found

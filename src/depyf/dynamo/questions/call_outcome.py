@@ -97,7 +97,7 @@ def _by_stance(call: Missed) -> Optional[Outcome]:
             f"runs as plain Python{may_raise if frame_evaluation.skips_guards() else ''}: {given}, and no entry matches"
         )
     # A frame that Dynamo has given up is run without asking the stance.
-    if _given_up(call) is None:
+    if (stance != "default" or frame_evaluation.skips_guards()) and _given_up(call) is None:
         if stance == "fail_on_recompile":
             return Outcome(f"raises an error (RuntimeError): {given}, and no entry matches", "RuntimeError")
         if frame_evaluation.skips_guards():

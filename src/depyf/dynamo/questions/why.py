@@ -22,11 +22,11 @@ from depyf.dynamo.capture.fallbacks import fallbacks
 from depyf.dynamo.capture.hub import capture
 from depyf.dynamo.entries.call_target import CallTarget, resolve
 from depyf.dynamo.entries.called_entries import entries_of
-from depyf.dynamo.entries.entry_check import first_failure, hit_of, is_backend_of
+from depyf.dynamo.entries.entry_check import differentiating_hold, first_failure, hit_of, is_backend_of
 from depyf.dynamo.entries.guarded_frame import guarded_frame_of, in_call
 from depyf.dynamo.entries.limits import standings_of_frame
 from depyf.dynamo.guards import python_guards as guards_function
-from depyf.dynamo.guards.entry_guards import EntryGuards
+from depyf.dynamo.guards.entry_guards import Checked, EntryGuards
 from depyf.dynamo.guards.failing import failing_guards, with_whole_path
 from depyf.dynamo.hooks import (
     backends,
@@ -110,7 +110,20 @@ class Lookup:
             used = getattr(entered, "callback", None) if forced is None else forced
             named = backends.registered_backend(used) if isinstance(used, str) else used
             self.backend = compiled_callables.innermost_backend(named)
-        self.hit = hit_of(found, values, self.backend, differentiating=self.unchecked)
+        self.known: Dict[int, Checked] = {}
+        self._checked: Dict[int, Tuple[Sequence[str], bool]] = {}
+        self.hit = hit_of(found, self.backend, self._holds)
+
+    def _holds(self, entry: cache_entries.CacheEntry) -> bool:
+        if self.unchecked:
+            return differentiating_hold(entry.guard_manager, self.values)
+        return self.first_failure(entry)[1]
+
+    def first_failure(self, entry: cache_entries.CacheEntry) -> Tuple[Sequence[str], bool]:
+        """Return PyTorch's message about the first guard of the entry that fails, and whether all pass."""
+        if id(entry) not in self._checked:
+            self._checked[id(entry)] = first_failure(entry.guard_manager, self.values)
+        return self._checked[id(entry)]
 
 
 def _answer(lookup: Lookup, call: Missed, name: str, code: CodeType) -> Why:
@@ -202,11 +215,11 @@ def _entry(entry: cache_entries.CacheEntry, lookup: Lookup, file: str, frame: Gu
         note = "compiled with another backend callable"
         explanation = explain(Guard(GuardKind.BACKEND))
         return WhyEntry(number, False, (GuardFailure("BACKEND_MATCH", note, "", explanation),), note, graphs=graphs)
-    first, holds = first_failure(manager, values)
+    first, holds = lookup.first_failure(entry)
     if holds:
         note = "" if is_hit else "its guards hold too; it is not tried"
         return WhyEntry(number, is_hit, (), note, graphs=graphs)
-    failing = failing_guards(manager, values, first, file)
+    failing = failing_guards(manager, values, first, file, known=lookup.known)
     causes = tuple(
         replace(each, explanation=in_call(each.explanation, frame, manager, values)) for each in failing.causes
     )

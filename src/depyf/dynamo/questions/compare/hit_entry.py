@@ -19,7 +19,7 @@ from depyf.base.messages import describe, listed
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.entries.call_target import CallTarget
 from depyf.dynamo.entries.callables import is_inner_code, module_classes, plain_function, static_attribute
-from depyf.dynamo.entries.entry_check import hit_of
+from depyf.dynamo.entries.entry_check import would_hit
 from depyf.dynamo.entries.hints import RESUMED
 from depyf.dynamo.hooks import cache_entries, compiled_callables, frame_evaluation, known_code, torch_settings
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
@@ -157,7 +157,7 @@ def noting_resumed(call: PrivateCopy, backend: object, names: Dict[str, None]) -
         if code.co_name.startswith(RESUMED) and known_code.original_of(code) is None:
             # For the program's own objects it may hit. If it does not, the call of the program compiles it anew, too.
             values = {name: call.original_of(value) for name, value in frame.f_locals.items()}
-            if hit_of(cache_entries.cache_entries(code), values, backend) is not None:
+            if would_hit(code, values, backend):
                 names.setdefault(code.co_name)
 
     return enter
