@@ -14,8 +14,11 @@ from depyf.diagnosis.guard import Guard, GuardKind
 
 _STRING = r"'[\w .:/-]*'"
 _INTEGER = r"(?:0|-?[1-9]\d{0,17})"
-_NO_KEYWORD = rf"(?!(?:{'|'.join(keyword.kwlist)})\b)"
-_ATTRIBUTE = rf"\.{_NO_KEYWORD}[A-Za-z_]\w*"
+_KEYWORDS = "|".join(keyword.kwlist)
+_KEYWORD = regex(rf"\.(?:{_KEYWORDS})\b|[(, ](?:{_KEYWORDS})=(?!=)", re.ASCII)
+"""A keyword where the other patterns take a name: no Python. One pattern that is searched, as it would stand in them a
+dozen times, and compiling them took a third of what all patterns of a first session take."""
+_ATTRIBUTE = r"\.[A-Za-z_]\w*"
 _STEPS = rf"(?:{_ATTRIBUTE}|\[{_STRING}\]|\[(?:0|[1-9]\d{{0,8}})\])*"
 _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
 
@@ -35,6 +38,11 @@ _CALL = regex(
 
 def read_plain(code: str) -> Optional[Guard]:
     """Return the guard of ``code``; None if it does not have one of these forms."""
+    found = _read(code)
+    return None if found is not None and _KEYWORD.search(code) else found
+
+
+def _read(code: str) -> Optional[Guard]:
     match = _COMPARISON.fullmatch(code)
     if match is not None:
         value, constant, no = match.groups()
@@ -65,11 +73,11 @@ def read_plain(code: str) -> Optional[Guard]:
 
 
 _OBJECT = rf"(?:[LG]|___(?:ids|names))\[{_STRING}\]{_STEPS}"
-_DTYPE = rf"torch\.{_NO_KEYWORD}[a-z]\w*"
+_DTYPE = r"torch\.[a-z]\w*"
 _SIZES = rf"\[(?:(?:None|{_INTEGER})(?:, (?:None|{_INTEGER}))*)?\]"
 _STRINGS = r"'[\w .,:/-]*'"
 _CONSTANT = rf"True|False|None|{_NUMBER}|\({_INTEGER},\)"
-_ARGUMENT = rf"(?:{_NO_KEYWORD}[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|{_CONSTANT})"
+_ARGUMENT = rf"(?:[a-z_]+=)?(?:{_OBJECT}|{_STRINGS}|{_DTYPE}|{_SIZES}|{_CONSTANT})"
 _PLAIN = regex(
     rf"(?:(?:not )?(?P<called>___\w+|hasattr|len)\({_ARGUMENT}(?:, {_ARGUMENT})*\)|{_OBJECT})"
     rf"(?: (?:==|is(?: not)?) (?:True|False|None|{_INTEGER}))?",
@@ -86,7 +94,7 @@ def names_of_plain(expression: str) -> Optional[FrozenSet[str]]:
     """Return the names that an expression reads, ``None`` if it is not of a form that is known here to be Python. In
     these forms are no displays, no numbers in names, and none of the names that guards in a file have others for."""
     match = _PLAIN.fullmatch(expression)
-    if match is None:
+    if match is None or _KEYWORD.search(expression):
         return None
     if "=" in expression.replace("==", "") and (  # few have keywords
         _POSITIONAL_AFTER_KEYWORD.search(expression) or _SAME_KEYWORD_TWICE.search(expression)

@@ -262,6 +262,8 @@ def _unmarked(line: GuardLine) -> Optional[str]:
     start, end = "___check_dimension_marks(", ")"
     if line.live or not line.expression.startswith(start):
         return None
+    if "=" not in line.expression:  # then there is no keyword
+        return line.expression[len(start) : -len(end)]
     (statement,) = parse(line.expression).body
     call = statement.value if isinstance(statement, ast.Expr) else None
     return line.expression[len(start) : -len(end)] if isinstance(call, ast.Call) and not call.keywords else None
@@ -307,11 +309,14 @@ def _lines_of(check: Check, name: str, naming: Naming, manager: Guards) -> List[
         structural = _mode_stack(manager, naming)
     else:
         structural = convert_structure(check, naming)
-    guards = [_of_known_class(read(part), check) for part in check.parts]
+    if structural is not None:
+        has_text = check.kind not in (ACCESS, DICT_MANAGER)
+        guard = _of_known_class(read(check.parts[0]), check) if has_text else _without_text(check)
+        return [_line(check, guard, structural, naming)]
     if check.kind in (ACCESS, DICT_MANAGER):
         guards = [_without_text(check)]
-    if structural is not None:
-        return [_line(check, guards[0], structural, naming)]
+    else:
+        guards = [_of_known_class(read(part), check) for part in check.parts]
     # Otherwise one line for each part of the text. If one part has no Python form, PyTorch checks all parts.
     lines = []
     for guard in guards:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
-from typing import Callable, Mapping, Optional, Sequence
+from typing import Callable, Mapping, Optional, Sequence, Set
 
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_sources import short_name
@@ -19,6 +19,7 @@ from depyf.dynamo.guards.literals import literal_value
 from depyf.dynamo.guards.stable_expressions import Naming, tidy
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check
 from depyf.dynamo.hooks import cache_entries
+from depyf.torch_trace.guard_comments import split_comment
 
 Converter = Callable[[Check, Guard, Naming], Optional[str]]
 
@@ -214,12 +215,18 @@ def attribute_read(check: Check) -> Optional[str]:
 def _dimension_marks(check: Check, naming: Naming) -> Optional[str]:
     # One guard with a part for each kind of mark, either ``hasattr(L['x'], '_dynamo_dynamic_indices') == False`` or
     # ``((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(...) else True)``. A PyTorch with
-    # other kinds is left to PyTorch.
+    # other kinds is left to PyTorch. Of nearly all tensors no dimension is marked: their texts need not be read.
+    if {code for code, _ in map(split_comment, check.parts)} == _no_marks(check.source):
+        return tidy(f"___check_dimension_marks({check.source})", naming)
     guards = [read(part) for part in check.parts]
     if {f"_dynamo_{guard.detail}" for guard in guards} != set(guard_runtime._MARKS):
         return None
     allowed = "".join(f", {guard.detail}={guard.expected}" for guard in guards if guard.expected is not None)
     return tidy(f"___check_dimension_marks({guards[-1].source}{allowed})", naming)
+
+
+def _no_marks(source: str) -> Set[str]:
+    return {f"hasattr({source}, '{mark}') == False" for mark in guard_runtime._MARKS}
 
 
 LEAVES: Mapping[str, Converter] = {

@@ -71,6 +71,8 @@ class Sources:
         self._libraries: Dict[int, bool] = {}
         self._unknown: Dict[str, int] = {}
         """Paths whose whole name is not known, and how many names were known then."""
+        self._stacks: Dict[Tuple[Tuple[str, int, str], ...], Tuple[int, Tuple[Place, ...]]] = {}
+        """The places of stacks, and how many names were known then."""
         self.learned = 0
         """Grows with each name that comes to be known."""
         for path in known:
@@ -109,6 +111,15 @@ class Sources:
     def places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
         """Return the places of the frames of a stack, without those of ``depyf run``, what started it, and transformed
         code, which are not the program's."""
+        # Many guards have the stack of one line. Where a name has come to be known since, a place may be another one.
+        key = tuple(frames)
+        learned, places = self._stacks.get(key, (-1, ()))
+        if learned != self.learned:
+            places = self._places(frames)
+            self._stacks[key] = self.learned, places
+        return places
+
+    def _places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
         frames = without_launcher(frames, lambda frame: frame[0])
         kept = (each for each in frames if not (is_own(each[0]) or file_names.is_dumped_code(_last_part(each[0]))))
         found = (self.place(path, line) for path, line, _ in kept)
