@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Dict, Final, Iterator, List, Literal, Optional, Sequence, Tuple
 
 from depyf.answers.nonfinite import Line
-from depyf.answers.trace import duration
 from depyf.answers.watch import counted, shortened
 from depyf.answers.worth import Beside, sentences
+from depyf.base.messages import duration
 from depyf.base.plain_data import Answer
 
 KernelKind = Literal["kernel", "library call", "operation"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Final, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from depyf.answers.watch import counted, shortened
+from depyf.base.messages import duration
 from depyf.base.plain_data import Answer
 
 ThingKind = Literal["code", "graph", "backward", "compilation", "plain Python"]
@@ -179,17 +180,6 @@ def html_of(answer: TraceResult) -> str:
         f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         + (f"<ul>{notes}</ul>" if notes else "")
     )
-
-
-def duration(seconds: Optional[float]) -> str:
-    """Return a time with its unit, three digits; empty for None."""
-    if seconds is None:
-        return ""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            digits = max(0, 2 - len(str(int(seconds / size))) + 1)
-            return f"{seconds / size:.{digits}f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
 
 
 def _summary(answer: TraceResult) -> str:

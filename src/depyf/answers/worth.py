@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, List, Literal, Optional, Sequence, Tuple
 
-from depyf.answers.trace import duration
+from depyf.base.messages import duration
 from depyf.base.plain_data import Answer
 
 Decision = Literal["faster", "slower", "no difference"]

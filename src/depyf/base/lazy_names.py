@@ -18,7 +18,12 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(home), name)
+        # A session imports hundreds of modules: passes of the collector would go through what they have made, for
+        # nothing, and then through all that PyTorch has made.
+        from depyf.base.without_collector import without_collector
+
+        with without_collector():
+            value = getattr(importlib.import_module(home), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -106,3 +106,14 @@ def show(text: str) -> None:
         print(text)
     except synchronous():
         pass
+
+
+def duration(seconds: Optional[float]) -> str:
+    """Return a time with its unit, three digits; empty for None."""
+    if seconds is None:
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            digits = max(0, 2 - len(str(int(seconds / size))) + 1)
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

@@ -14,9 +14,8 @@ from typing import Callable, Collection, Dict, List, Mapping, Optional, Sequence
 
 from depyf.answers.parted import relative_difference
 from depyf.answers.recorded import LEAF, Digest, Event, Recording
-from depyf.answers.trace import duration
 from depyf.answers.worth import SLOWER
-from depyf.base.messages import cut
+from depyf.base.messages import cut, duration
 from depyf.base.quick_dataclass import dataclass
 from depyf.base.source_lines import source_line
 from depyf.fixing.trials import Trial

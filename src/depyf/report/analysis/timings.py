@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Sequence
+from typing import TYPE_CHECKING, Dict, List, Sequence
 
-from depyf.answers.nonfinite import Line
-from depyf.answers.profiled import KernelTime, LineTime, Profiled
 from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.sources import read_source
 from depyf.report.model.run import Place, Run, SourceFile
 from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, Timing
 from depyf.torch_trace.user_code import is_library
+
+if TYPE_CHECKING:  # few sessions have measured something
+    from depyf.answers.nonfinite import Line
+    from depyf.answers.profiled import KernelTime, LineTime, Profiled
 
 _MOST_KERNELS = 400
 """Of a program with more, the page has those that take longest."""

@@ -10,8 +10,8 @@ import math
 from statistics import median
 from typing import Tuple
 
-from depyf.answers.trace import duration
 from depyf.answers.worth import FASTER, SLOWER
+from depyf.base.messages import duration
 from depyf.base.quick_dataclass import dataclass
 
 LEVEL = 0.05

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Dict, Iterator, List, Optional, Sequence, Set, Tuple
 from urllib.parse import quote
 
-from depyf.answers.trace import duration
+from depyf.base.messages import duration
 from depyf.base.quick_dataclass import dataclass
 from depyf.diagnosis.guard_groups import GROUPS, group_of
 from depyf.report.analysis.in_parts import Parts
