@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+import importlib
+import re
+import sys
+from typing import Any, Tuple
 
 import pytest
 
+from depyf.diagnosis import guard_text
 from depyf.diagnosis.guard_text import read
+
+regex_parser: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 
 @pytest.mark.parametrize(
@@ -88,3 +94,13 @@ def test_a_relation_has_the_values_that_it_compares(code: str, sizes: Tuple[str,
 def test_changed_settings_are_fields() -> None:
     changed = read("GLOBAL_STATE changed: autocast(cpu)_enabled grad_mode=False ").changed
     assert changed == (("autocast(cpu)_enabled", "", ("cpu", "enabled")), ("grad_mode", "False", None))
+
+
+@pytest.mark.parametrize("rule", guard_text._RULES, ids=lambda rule: rule[0] or "any text")
+def test_no_text_of_a_pattern_lacks_what_is_looked_for_first(rule: Tuple[str, Any, object]) -> None:
+    """A pattern is tried where a text has the literal of its rule: it must be in all texts that the pattern matches."""
+    literal, pattern, _ = rule
+    parts = regex_parser.parse(*pattern._of)
+    certain = "".join(chr(value) if str(operation) == "LITERAL" else "\0" for operation, value in parts)
+    assert literal in certain
+    assert re.compile(*pattern._of).search("\0") is None

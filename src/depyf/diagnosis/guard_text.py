@@ -91,8 +91,8 @@ def _read_code(code: str) -> Guard:
     plain = read_plain(code)
     if plain is not None:
         return plain
-    for pattern, guard_of in _RULES:
-        match = pattern.search(code)
+    for literal, pattern, guard_of in _RULES:
+        match = pattern.search(code) if literal in code else None
         if match is not None:
             return guard_of(match)
     return read_expression(code)
@@ -189,14 +189,16 @@ def _of(kind: GuardKind) -> Callable[[Match[str]], Guard]:
     return lambda match: Guard(kind, (match[1] or "") if match.re.groups else "")
 
 
-Rule = Tuple[Pattern[str], Callable[[Match[str]], Guard]]
+Rule = Tuple[str, Pattern[str], Callable[[Match[str]], Guard]]
+"""What every text of the pattern has in it, so that most patterns are never compiled; the pattern; what it makes."""
 
 _RULES: List[Rule] = [
     # Rules for guards that a model has hundreds of come first.
     # Marks: hasattr(L['x'], '_dynamo_dynamic_indices') == False, or which dimensions may be marked:
     # ((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], ...) else True)
-    (regex(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _no_marks),
+    ("hasattr(", regex(r"\Ahasattr\((?P<source>.*), '_dynamo_(?P<mark>\w+)'\) == False\Z", re.S), _no_marks),
     (
+        ".issubset(",
         regex(
             r"\A\(\((?:getattr\()?(?P<source>.*?)(?:\.|, ')_dynamo_(?P<mark>\w+)(?:', set\(\)\))?"
             r"\.issubset\((?P<dimensions>[^()]*(?:\(\))?)\)\) if ",
@@ -205,39 +207,50 @@ _RULES: List[Rule] = [
         _marks_within,
     ),
     # ___check_type_id(L['x'], 94000000001), type=<class 'a.B'>; PyTorch 2.9 and older end at the id
-    (regex(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
-    (regex(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
+    ("check_type_id(", regex(r"\A_{2,3}check_type_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _class_id),
+    ("check_obj_id(", regex(r"\A_{2,3}check_obj_id\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _object_id),
     # Messages about the first property of a tensor that differs: tensor 'L['x']' dtype mismatch. expected Float, ...
     (
+        "size mismatch",
         regex(r"\Atensor '(.*)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.SIZE),
     ),
     (
+        "stride mismatch",
         regex(r"\Atensor '(.*)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)(?: (.*))?", re.S),
         _of_dimension(GuardKind.STRIDE),
     ),
     (
+        "rank mismatch",
         regex(r"\Atensor '(.*)' rank mismatch\. expected (\d+), actual (\d+)"),
         lambda match: Guard(GuardKind.RANK, match[1], match[2], match[3]),
     ),
-    (regex(r"\Atensor '(.*)' dtype mismatch\. expected (.*?), actual (\w+)"), _dtype),
-    (regex(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"), _requires_grad),
+    ("dtype mismatch", regex(r"\Atensor '(.*)' dtype mismatch\. expected (.*?), actual (\w+)"), _dtype),
     (
+        "requires_grad mismatch",
+        regex(r"\Atensor '(.*)' requires_grad mismatch\. expected requires_grad=(\d)"),
+        _requires_grad,
+    ),
+    (
+        "dispatch key set mismatch",
         regex(r"\Atensor '(.*)' dispatch key set mismatch\. expected DispatchKeySet\((.*)\), actual \w+\((.*)\)"),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2], match[3]),
     ),
     (
+        "expected type of '",
         # Before PyTorch 2.15 it did not say of which class the tensor was.
         regex(r"\Aexpected type of '(.*)' to be (?:a tensor type, '|(<class '.*'>),) but found (.*)"),
         lambda match: Guard(GuardKind.TENSOR_CLASS, match[1], match[2] and class_name(match[2]), class_name(match[3])),
     ),
-    (_CHECK_TENSOR, _tensor),
+    ("check_tensor(", _CHECK_TENSOR, _tensor),
     (
+        ".raw_repr()",
         regex(r"\A(.*)\.raw_repr\(\) == DispatchKeySet\(([^()]*)\)\.raw_repr\(\)\Z", re.S),
         lambda match: Guard(GuardKind.DISPATCH_KEYS, match[1], match[2]),
     ),
-    (regex(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
+    ("Duplicate tensor", regex(r"\ADuplicate tensors? found"), _of(GuardKind.SAME_TENSOR)),
     (
+        "check_",
         regex(
             r"\Acheck_(?P<what>overlapping|no_aliasing)\("
             r"(?:overlapping=\[(?P<together>.*)\], non_overlapping=\[(?P<apart>.*)\])?",
@@ -247,29 +260,39 @@ _RULES: List[Rule] = [
             GuardKind.ALIASING, detail=match["what"], operands=(match["together"] or "", match["apart"] or "")
         ),
     ),
-    (regex(r"\AGLOBAL_STATE changed: (.*)"), _state_changes),
+    ("GLOBAL_STATE changed: ", regex(r"\AGLOBAL_STATE changed: (.*)"), _state_changes),
     (
+        "___check_global_state()",
         regex(r"___check_global_state\(\)(?: against (\{.*\})\Z)?", re.S),
         lambda match: Guard(GuardKind.GLOBAL_STATE, expected=match[1]),
     ),
-    (regex(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
-    (regex(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
+    ("___check_torch_function_mode_stack", regex(r"___check_torch_function_mode_stack"), _of(GuardKind.MODES)),
+    ("top_saved_tensors_hooks", regex(r"top_saved_tensors_hooks(?: ids == (None|\(.*\))\Z)?", re.S), _hooks),
     # Messages of accessors, which could not read a value, and of relations that raised
-    (regex(r"\A(?:\w+: )?Not a function on (.*\.__code__)\Z"), _of(GuardKind.MISSING)),
-    (regex(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
-    (regex(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
+    ("Not a function on ", regex(r"\A(?:\w+: )?Not a function on (.*\.__code__)\Z"), _of(GuardKind.MISSING)),
+    ("", regex(r"\A(?:\w+Error on|getattr failed on source) (.*)"), _of(GuardKind.MISSING)),
+    ("", regex(r"\A'\w+' object (?:has no|is not) .*|\A\w+Error\b"), _of(GuardKind.NOT_COMPUTED)),
     # Messages of dict managers
     (
+        ") != ",
         regex(r"\Alen\((.*)\) != (\d{1,18})\Z"),
         lambda match: Guard(GuardKind.NUMBER_OF_KEYS, match[1], match[2]),
     ),
-    (regex(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
-    (regex(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
-    (regex(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
-    (regex(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S), _script_class),
-    (regex(r"\A_{2,3}(?:check_metadata|dtensor_spec|check_opaque_guard_fn)_(\d{1,20})(?:_c\S*)?\Z"), _metadata),
-    (regex(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
-    (regex(r"\ACache line invalidated(?: because (.*) got deallocated)?"), _of(GuardKind.GONE)),
+    ("TYPE_MISMATCH(", regex(r"\ATYPE_MISMATCH\((.*)\)\Z"), _of(GuardKind.CLASS_OF_DICT)),
+    (" not a subset: ", regex(r"\A_dynamo_(\w+) not a subset: runtime (.*) is not a subset of compiled (.*)"), _marks),
+    ("_has_dynamo_dim_marking is present", regex(r"\A_has_dynamo_dim_marking is present"), _of(GuardKind.MARKS)),
+    (
+        "check_fake_script_type(",
+        regex(r"\A_{2,3}check_fake_script_type\((.*), (\d{1,20})\)(?:, type=(.*))?\Z", re.S),
+        _script_class,
+    ),
+    ("", regex(r"\A_{2,3}(?:check_metadata|dtensor_spec|check_opaque_guard_fn)_(\d{1,20})(?:_c\S*)?\Z"), _metadata),
+    ("BACKEND_MATCH failure", regex(r"\ABACKEND_MATCH failure"), _of(GuardKind.BACKEND)),
+    (
+        "Cache line invalidated",
+        regex(r"\ACache line invalidated(?: because (.*) got deallocated)?"),
+        _of(GuardKind.GONE),
+    ),
 ]
 
 _ATTRIBUTE = regex(r"(?:Generic)?GetAttrGuardAccessor\((.*)\)\Z", re.S)
