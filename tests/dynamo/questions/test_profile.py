@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Iterator, List
 
 import pytest
@@ -15,7 +16,10 @@ import depyf  # noqa: E402
 from depyf.answers.nonfinite import Line  # noqa: E402
 from depyf.answers.profiled import Cost, KernelTime, LineTime, MachineLimits, Parts, Profiled  # noqa: E402
 from depyf.answers.worth import FASTER, NO_DIFFERENCE, SLOWER, beside, interval  # noqa: E402
+from depyf.dynamo.capture import launches  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.hooks import private_names  # noqa: E402
+from depyf.dynamo.questions.profile import measuring, question  # noqa: E402
 from depyf.dynamo.questions.profile.measuring import machine_limits  # noqa: E402
 
 LISTS = private_names.MODES_IN_GUARDS.find() is not None
@@ -149,6 +153,34 @@ def test_as_data() -> None:
     assert str(found).count("\n") > 3
 
 
+def test_calls_are_timed_as_they_are_without_depyf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session receives while they are timed, none of its hooks is left, and kernels are not marked."""
+    open_sessions, timed_pairs = [], question.timed_pairs
+
+    def noted(*args: Any) -> Any:
+        open_sessions.append((capture.current(), bool(capture._undo), bool(launches._watchers)))
+        return timed_pairs(*args)
+
+    monkeypatch.setattr(question, "timed_pairs", noted)
+    depyf.profile(train, Net(), torch.randn(4, 8), backend="eager", steps=2, pairs=2)
+    assert open_sessions == [(None, False, False)]
+
+
+@pytest.mark.parametrize("directory", [None, "dump"])
+def test_a_session_goes_on_after_calls_were_timed(
+    directory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with depyf.prepare_debug("around"):
+        found = depyf.profile(train, Net(), torch.randn(4, 8), backend="eager", steps=2, pairs=2, directory=directory)
+        torch.compile(torch.sin, backend="eager")(torch.randn(3))
+    assert found.eager is not None
+    assert list(Path("around").glob("__compiled_fn_*"))
+    assert directory is None or "timings" in Path("dump", "manifest.json").read_text()
+    assert capture.current() is None
+    assert not capture._undo
+
+
 @pytest.mark.slow
 def test_kernels_of_inductor() -> None:
     found = depyf.profile(train, Net(), torch.randn(4, 8), steps=2, pairs=2)
@@ -198,7 +230,8 @@ class Seen(TorchDispatchMode):  # type: ignore[misc]
         return operation(*args, **(kwargs or {}))
 
 
-def test_modes_of_the_program_do_not_see_the_measurement_of_the_machine() -> None:
+def test_modes_of_the_program_do_not_see_the_measurement_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_known_limits", {})
     with Seen() as seen:
         assert machine_limits("cpu") is not None
     assert seen.operations == []
@@ -217,6 +250,13 @@ def test_three_sentences() -> None:
     said = Profiled("f", 1, 3e-3, 1.0, Parts(), eager=same).worth()
     assert said.startswith("No difference beyond the noise: a compiled call takes ")
     assert "no number of calls is known to pay back" in said
+
+
+def test_the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "_known_limits", {})
+    first = machine_limits("cpu")
+    monkeypatch.setattr(torch, "mm", None)
+    assert machine_limits("cpu") == first
 
 
 class TwoLayers(torch.nn.Module):

@@ -187,6 +187,22 @@ class Capture:
         safely("ending the capture")(self._detach)(session)
         safely("keeping what a session has seen")(self.writer.keep)(session)
 
+    @contextlib.contextmanager
+    def set_aside(self, session: Session) -> Iterator[None]:
+        """Let ``session`` receive nothing in the block, and take the hooks out if no other session is open: calls in it
+        are timed as they are without depyf. The block must compile nothing that ``session`` is to have."""
+        was_open = any(each is session for each in self._sessions)
+        self._detach(session)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if was_open:
+                    self._sessions = (*self._sessions, session)
+                    if not self._undo:
+                        self._install()
+                    self._caches.follow(self._sessions)
+
     def begin_shadow(self, count: Count) -> None:
         """Note in the sessions that are open, and in those that start meanwhile, how far a ``shadow`` looks."""
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from time import perf_counter
-from typing import TYPE_CHECKING, Callable, ContextManager, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.answers.profiled import MachineLimits
 from depyf.base.asynchronous import synchronous
@@ -69,8 +69,24 @@ def wait_for_device() -> None:
         cuda.synchronize()
 
 
+_known_limits: Dict[Tuple[str, int], MachineLimits] = {}
+"""By the device and the number of threads: the measurement takes longer than all else at the end of a profile."""
+
+
 def machine_limits(device: str) -> Optional[MachineLimits]:
-    """Measure how fast this machine copies, and multiplies matrices; None if that fails, as without memory for it."""
+    """Measure how fast this machine copies, and multiplies matrices, once in a process for each number of threads; None
+    if that fails, as without memory for it."""
+    torch = torch_names.module("torch")
+    key = device, torch.get_num_threads()
+    if key not in _known_limits:
+        measured = _measure_limits(device)
+        if measured is None:
+            return None
+        _known_limits[key] = measured
+    return _known_limits[key]
+
+
+def _measure_limits(device: str) -> Optional[MachineLimits]:
     torch = torch_names.module("torch")
     with contextlib.ExitStack() as stack:
         # What the program looks at with modes is its own operations.
