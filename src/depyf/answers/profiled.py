@@ -23,6 +23,7 @@ OPERATION: Final = "operation"
 
 _MOST_LINES = 25
 _MOST_KERNELS = 15
+_MOST_PAIRS = 8
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,34 @@ class KernelTime:
 
 
 @dataclass(frozen=True)
+class PartOfKernel:
+    """What Inductor has as one node when it has fused all it could: ``name`` has its graph nodes, ``kernel`` is the
+    kernel that computes it. A C++ kernel may hold several such parts, each with loops of its own."""
+
+    name: str
+    kernel: str
+    lines: Tuple[Line, ...] = ()
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{shortened(each.file)}:{each.line}" for each in self.lines[:2])
+        return f"{self.name} ({where})" if where else self.name
+
+
+@dataclass(frozen=True)
+class NotFused:
+    """Two parts with data in common that Inductor has not fused, and why. ``advice``: what to do, if anything."""
+
+    first: PartOfKernel
+    second: PartOfKernel
+    reason: str
+    advice: str = ""
+    graph: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.first} and {self.second}: {self.reason}" + (f" ({self.advice})" if self.advice else "")
+
+
+@dataclass(frozen=True)
 class Outside:
     """Operations on a line that ran in no compiled graph, and the reason, as far as it is known."""
 
@@ -137,7 +166,8 @@ class Profiled(Answer, kind="profile"):
     ``steps`` is the number of profiled calls, ``seconds`` the time of their kernels and operations for one call (of
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
     compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
-    ``limits`` are of the machine, None where they could not be measured.
+    ``limits`` are of the machine, None where they could not be measured. ``not_fused`` are pairs of parts of kernels
+    with the reasons of Inductor's scheduler, those of the slowest kernels first; empty where PyTorch gives none.
     """
 
     function: str
@@ -155,6 +185,7 @@ class Profiled(Answer, kind="profile"):
     notes: Tuple[str, ...] = ()
     times: Tuple[float, ...] = field(default=(), repr=False)
     limits: Optional[MachineLimits] = None
+    not_fused: Tuple[NotFused, ...] = field(default=(), repr=False)
 
     def sentences(self) -> Tuple[str, ...]:
         """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
@@ -249,6 +280,8 @@ def _text(profiled: Profiled) -> Iterator[str]:
         told = f"{kernel.name}{where}  {lines}".rstrip() + _of_limits(profiled.limits, kernel.cost)
         yield f"  {duration(kernel.cost.seconds):>9} {kernel.cost.calls:>6g}  {told}"
     yield from _more(profiled.kernels, _MOST_KERNELS, "kernel")
+    yield from (f"  not fused: {pair}" for pair in profiled.not_fused[:_MOST_PAIRS])
+    yield from _more(profiled.not_fused, _MOST_PAIRS, "pair")
     for outside in profiled.outside[:_MOST_KERNELS]:
         yield f"  in no graph: {duration(outside.cost.seconds)} {outside.line or 'line unknown'}: {outside.reason}"
     yield from (f"  note: {note}" for note in profiled.notes)

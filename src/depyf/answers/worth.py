@@ -20,6 +20,9 @@ FASTER: Final = "faster"
 SLOWER: Final = "slower"
 NO_DIFFERENCE: Final = "no difference"
 
+_WIDE = 0.2
+"""An interval of a break-even that is wider than this share of it is said."""
+
 FEWEST_PAIRS = 6
 """With fewer pairs no interval holds with 95 %."""
 
@@ -44,6 +47,8 @@ class Beside:
     for that median. ``saved`` are the seconds that a call saves, the median of all pairs, negative where compiled calls
     are slower. ``overhead`` is the time of a compiled call that checks guards and calls graphs. ``break_even`` is
     the number of calls after which the compile time is paid back, None where compiled calls are not faster.
+    ``break_even_low`` to ``break_even_high`` is its interval by that of ``saved``; the compile time is one measurement,
+    and has none.
     """
 
     compiled: Spread
@@ -57,6 +62,18 @@ class Beside:
     overhead: float
     break_even: Optional[int]
     saved: float
+    break_even_low: Optional[int] = None
+    break_even_high: Optional[int] = None
+
+    @property
+    def paid_after(self) -> str:
+        """The number of calls that pay the compile time back, with its interval where that is wide."""
+        if self.break_even is None:
+            return "no number of calls is known to pay"
+        low, high = self.break_even_low, self.break_even_high
+        if low is None or high is None or high - low <= _WIDE * self.break_even:
+            return f"{self.break_even} calls pay"
+        return f"{self.break_even} calls pay ({low} to {high})"
 
 
 @dataclass(frozen=True)
@@ -75,9 +92,12 @@ def beside(compiled: Sequence[float], eager: Sequence[float], *, compile_seconds
     """Compare the times of single calls, of which those at the same position form a pair."""
     ratios = sorted(e / c for c, e in zip(compiled, eager) if c > 0)
     low, high = interval(ratios)
+    savings = sorted(e - c for c, e in zip(compiled, eager))
+    saved = median(savings)
+    least, most = interval(savings)
     decision: Decision = FASTER if low > 1 else SLOWER if high < 1 else NO_DIFFERENCE
-    saved = median([e - c for c, e in zip(compiled, eager)])
-    break_even = math.ceil(compile_seconds / saved) if decision == FASTER and saved > 0 else None
+    # Where 1 is below the interval of the ratios, 0 is below the interval of the differences.
+    pays = decision == FASTER and least > 0
     return Beside(
         compiled=_spread(compiled),
         eager=_spread(eager),
@@ -88,8 +108,10 @@ def beside(compiled: Sequence[float], eager: Sequence[float], *, compile_seconds
         decision=decision,
         compile_seconds=compile_seconds,
         overhead=overhead,
-        break_even=break_even,
+        break_even=math.ceil(compile_seconds / saved) if pays else None,
         saved=saved,
+        break_even_low=math.ceil(compile_seconds / most) if pays else None,
+        break_even_high=math.ceil(compile_seconds / least) if pays else None,
     )
 
 
@@ -124,7 +146,6 @@ def sentences(beside: Beside, loss: str) -> List[str]:
     else:
         factor = beside.ratio if beside.decision == FASTER else 1 / beside.ratio
         first = f"Compiling makes it {beside.decision}, {factor:.2f} times: a{one[1:]}."
-    paid = "no number of calls is known to pay" if beside.break_even is None else f"{beside.break_even} calls pay"
-    second = f"Compiling took {duration(beside.compile_seconds) or '0 s'}, which {paid} back."
+    second = f"Compiling took {duration(beside.compile_seconds) or '0 s'}, which {beside.paid_after} back."
     third = f"Guards and the calls of graphs take {duration(beside.overhead) or '0 s'} of a compiled call"
     return [first, second, f"{third}, and {loss or 'no line is slower'}."]

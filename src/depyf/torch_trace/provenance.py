@@ -30,6 +30,13 @@ GENERATED_LINES = "depyf_generated_lines"
 
 Stack = Tuple[Frame, ...]
 
+UnfusedLaunches = Tuple[int, Sequence[str], int, Sequence[str], str]
+"""Two parts of a module that Inductor has not fused: of each the position of the launch and the graph nodes; PyTorch's
+reason."""
+
+Unfused = Tuple[str, Tuple[str, ...], str, Tuple[str, ...], str]
+"""The same with the names of the kernels."""
+
 _NO_MODULES: Mapping[str, Tuple[Tuple[str, str], ...]] = {}
 
 _NO_INPUTS: Mapping[str, str] = {}
@@ -39,11 +46,14 @@ _NODE = regex(r"^\s+(\w+)(?:\s*:\s*(?:\"[^\"]*\"|'[^']*'|[\w.\[\], ]+?))?\s*= ")
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch of a kernel: its name, the graph nodes that it computes, and the stacks that they come from."""
+    """One launch of a kernel: its name, the graph nodes that it computes, and the stacks that they come from.
+
+    ``unfused`` are the pairs that it is in of which Inductor has made no common kernel."""
 
     name: str
     nodes: Tuple[str, ...]
     stacks: Tuple[Stack, ...]
+    unfused: Tuple[Unfused, ...] = ()
 
 
 def node_in(line: str) -> Optional[str]:
@@ -107,12 +117,17 @@ def node_stacks_event(
     return Event(NODE_STACKS, event.compile_id, event.attempt, {}, payload, event.created)
 
 
-def kernel_launches_event(event: Event, launches: Sequence[Tuple[str, Sequence[str], Sequence[str]]]) -> Event:
+def kernel_launches_event(
+    event: Event, launches: Sequence[Tuple[str, Sequence[str], Sequence[str]]], unfused: Sequence[UnfusedLaunches] = ()
+) -> Event:
     """Return the event that follows ``event``, which brought a generated module; launches are kernel, nodes,
-    tracebacks."""
+    tracebacks. ``unfused`` are pairs of these."""
     frames = Frames()
     listed = [[name, list(nodes), [frames.numbers(each) for each in stacks]] for name, nodes, stacks in launches]
-    payload = json.dumps({"frames": frames.table(), "code": frames.code(), "launches": listed})
+    data = {"frames": frames.table(), "code": frames.code(), "launches": listed}
+    if unfused:
+        data["unfused"] = [list(each) for each in unfused]
+    payload = json.dumps(data)
     return Event(KERNEL_LAUNCHES, event.compile_id, event.attempt, {}, payload, event.created)
 
 
@@ -159,9 +174,19 @@ def kernel_launches(event: Event) -> List[Launch]:
     """Return the data of such an event about each launch."""
     data = parsed(event.payload or "{}")
     table = _table(data)
+    launches = data.get("launches", ())
+    found = []
+    for first, nodes, second, others, reason in data.get("unfused", ()):
+        pair = str(launches[first][0]), tuple(nodes), str(launches[second][0]), tuple(others), str(reason)
+        found.append(((first, second), pair))
     return [
-        Launch(str(name), tuple(nodes), tuple(_stack(numbers, table) for numbers in stacks))
-        for name, nodes, stacks in data.get("launches", ())
+        Launch(
+            str(name),
+            tuple(nodes),
+            tuple(_stack(numbers, table) for numbers in stacks),
+            tuple(pair for positions, pair in found if number in positions),
+        )
+        for number, (name, nodes, stacks) in enumerate(launches)
     ]
 
 

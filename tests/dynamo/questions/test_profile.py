@@ -200,7 +200,19 @@ def test_the_decision_needs_more_than_the_noise() -> None:
     assert (found.decision, found.break_even) == (SLOWER, None)
     found = beside(fast, fast[::-1], compile_seconds=10.0, overhead=0.1)
     assert (found.decision, found.break_even) == (NO_DIFFERENCE, None)
+    assert (found.break_even_low, found.break_even_high) == (None, None)
     assert beside(fast[:5], slow[:5], compile_seconds=1.0, overhead=0.0).decision == NO_DIFFERENCE, "too few pairs"
+
+
+def test_a_wide_interval_of_the_break_even_is_said() -> None:
+    calm, fast = [2.0 + number / 1000 for number in range(8)], [1.0] * 8
+    found = beside(fast, calm, compile_seconds=100.0, overhead=0.0)
+    assert (found.break_even, found.break_even_low, found.break_even_high) == (100, 100, 100)
+    assert found.paid_after == "100 calls pay"
+    restless = [1.5, 1.6, 1.9, 2.0, 2.0, 2.1, 2.4, 3.0]
+    found = beside(fast, restless, compile_seconds=100.0, overhead=0.0)
+    assert (found.break_even_low, found.break_even_high) == (50, 200)
+    assert found.paid_after == "100 calls pay (50 to 200)"
 
 
 def test_the_interval_of_a_median() -> None:
@@ -244,7 +256,7 @@ def test_three_sentences() -> None:
         eager = beside(times, [2 * each for each in times], compile_seconds=2.0, overhead=2e-4)
         said = Profiled("f", 1, 3e-3, 1.0, Parts(), tuple(slower), eager=eager).worth()
         assert said.startswith("Compiling makes it faster, 2.00 times: a compiled call takes ")
-        assert f"Compiling took 2.00 s, which {eager.break_even} calls pay back. Guards and the calls" in said
+        assert f"Compiling took 2.00 s, which {eager.paid_after} back. Guards and the calls" in said
         assert said.endswith(expected)
     same = beside(times, times[::-1], compile_seconds=2.0, overhead=0.0)
     said = Profiled("f", 1, 3e-3, 1.0, Parts(), eager=same).worth()

@@ -11,7 +11,7 @@ from browser import opened
 
 from depyf.report.model.manifest import ManifestError, from_json, to_json
 from depyf.report.model.run import Run, SourceFile
-from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, Timing
+from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, TimedPair, Timing
 from depyf.report.render.page import render_page
 
 SOURCE = "".join(f"line_{number} = '<b>'\n" for number in range(1, 31))
@@ -37,6 +37,10 @@ TIMING = Timing(
     ),
     outside=(TimedOutside("a graph break: a <i>print</i>", 1e-3, (0, 20)), TimedOutside("between graphs", 1e-5)),
     notes=("One note.",),
+    not_fused=(
+        TimedPair("extern_kernels.mm", "relu, <b>", "it is a call of a library", "try max-autotune", (), ((0, 4),)),
+        TimedPair("sin", "mean", "both read the same tensor, in another order"),
+    ),
 )
 
 
@@ -73,7 +77,7 @@ def test_lines_have_their_times_and_a_few_lines_around_them(chromium: Any, tmp_p
 def test_modules_kernels_and_what_is_outside(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, page_of(tmp_path / "index.html", run(TIMING)), "#run") as page:
         tables = page.locator(".view-run table:not(.timed-lines)")
-        modules, kernels, outside = (tables.nth(number).locator("tbody tr").all_inner_texts() for number in range(3))
+        modules, kernels, outside = (tables.nth(number).locator("tbody tr").all_inner_texts() for number in (0, 1, 3))
         assert [row.split() for row in modules] == [
             ["net.0", "Linear", "1.00", "ms", "2.00", "ms", "3.00", "ms", "1.00", "ms"],
             ["(the", "module", "itself)", "Net", "900", "µs", "900", "µs"],
@@ -97,3 +101,17 @@ def test_the_manifest_has_all_of_it_and_checks_places() -> None:
     wrong = replace(TIMING, kernels=(TimedKernel("k", "kernel", places=((7, 1),)),))
     with pytest.raises(ManifestError, match="there is no source 7"):
         from_json(to_json(run(wrong)))
+
+
+def test_what_was_not_fused_has_its_reason(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, page_of(tmp_path / "index.html", run(TIMING)), "#run") as page:
+        rows = page.get_by_role("table", name="Parts of kernels that Inductor has not fused").locator("tbody tr")
+        assert [text.split("\t") for text in rows.all_inner_texts()] == [
+            ["extern_kernels.mm", "relu, <b> a.py:4", "it is a call of a library. try max-autotune"],
+            ["sin", "mean", "both read the same tensor, in another order"],
+        ]
+
+
+def test_a_page_without_such_pairs_has_no_such_table(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, page_of(tmp_path / "index.html", run(replace(TIMING, not_fused=()))), "#run") as page:
+        assert "Not fused" not in page.locator(".view-run").inner_text()

@@ -299,6 +299,8 @@ class Capture:
         self._add(self._fallbacks.watch)
         self._add_late(private_names.GRAPH_TRANSFORM_OBSERVER, self._passes.watch)
         self._add_late(private_names.LAUNCH_TRACER, self._provenance.launches.watch)
+        self._add_late(private_names.WHY_NO_FUSE, lambda: self._provenance.fusions.watch_scheduler())
+        self._add_late(private_names.CPP_FUSES_VERTICALLY, lambda: self._provenance.fusions.watch_cpp())
         self._add(lambda: watch_runs(self._runs.append))
         self._add(lambda: watch_cudagraphs(self.receivers))
         self._add_late(private_names.CUDAGRAPH_MANAGER, lambda: watch_rerecords(self.receivers))

@@ -24,7 +24,11 @@ keep_builtins(globals())
 if TYPE_CHECKING:
     import torch
 
+    from depyf.dynamo.capture.fusions import FusionNotes
+
 _Launch = Tuple[str, List[str], List[str]]
+_Noted = Tuple[_Launch, Dict[str, List[str]]]
+"""A launch, and the operations of Inductor's scheduler that it computes, with their graph nodes."""
 
 
 class LaunchNotes:
@@ -52,9 +56,9 @@ class LaunchNotes:
         # Modules of Inductor import the function by name.
         return [replace_everywhere(tracer.name, original, and_note, package=private_names.INDUCTOR.whole)]
 
-    def take(self) -> List[_Launch]:
+    def take(self) -> List[_Noted]:
         """Return what was recorded on this thread since the last call."""
-        launches: List[_Launch] = getattr(self._thread, "launches", [])
+        launches: List[_Noted] = getattr(self._thread, "launches", [])
         self._thread.launches = []
         return launches
 
@@ -69,7 +73,13 @@ class LaunchNotes:
             trace = origin.meta.get("stack_trace")
             if trace:
                 stacks.setdefault(str(trace))
-        self._thread.launches.append((str(kernel_name), list(names), list(stacks)))
+        from depyf.dynamo.capture.fusions import operation_of
+
+        launch = str(kernel_name), list(names), list(stacks)
+        operations: Dict[str, List[str]] = {}
+        for each in nodes if isinstance(nodes, (list, tuple)) else [nodes]:
+            operations.setdefault(operation_of(each), []).extend(str(origin.name) for origin in _origins(each))
+        self._thread.launches.append((launch, operations))
 
 
 def _origins(nodes: object) -> Iterator[torch.fx.Node]:
@@ -100,13 +110,21 @@ class Provenance:
         self._modules = modules
         self.launches = LaunchNotes()
 
+    @functools.cached_property
+    def fusions(self) -> FusionNotes:
+        """Why Inductor keeps nodes apart."""
+        from depyf.dynamo.capture.fusions import FusionNotes  # with Inductor: a session without it needs none
+
+        return FusionNotes()
+
     @safely("noting where graph nodes come from")
     def of(self, event: Event) -> Optional[Event]:
         """Return a further event if more is known about what this event reports."""
         # The launches of a module were written before its code is reported, on the same thread.
         if event.name == KERNELS:
-            launches = self.launches.take()
-            return kernel_launches_event(event, launches) if launches else None
+            noted = self.launches.take()
+            unfused = self.fusions.take([operations for _, operations in noted])
+            return kernel_launches_event(event, [launch for launch, _ in noted], unfused) if noted else None
         stage = stage_of(event.name, event.payload)
         if stage is None or event.payload is None or event.compile_id is None:
             return None

@@ -317,6 +317,21 @@ KERNEL_POOL = _Name(
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
 )
+_SCHEDULER = "torch._inductor.scheduler"
+_CPP = "torch._inductor.codegen.cpp"
+_NOT_FUSED = "why kernels are not fused is not said"
+WHY_NO_FUSE = _Name(_SCHEDULER, "WhyNoFuse.__call__", _NOT_FUSED, "2.8")
+FIRST_NOT_FUSED = _Word(_SCHEDULER, "WhyNoFuse.name1", _NOT_FUSED, "2.8")
+SECOND_NOT_FUSED = _Word(_SCHEDULER, "WhyNoFuse.name2", _NOT_FUSED, "2.8")
+FUSE_NODES = _Name(_SCHEDULER, "Scheduler.fuse_nodes", _NOT_FUSED, "2.8")
+UNFUSABLE = _Name(_SCHEDULER, "Scheduler.unfusable_node", _NOT_FUSED, "2.8")
+USED_BUFFERS = _Name(_SCHEDULER, "BaseSchedulerNode.used_buffer_names", _NOT_FUSED, "2.8")
+WRITTEN_BUFFERS = _Name(_SCHEDULER, "BaseSchedulerNode.get_buffer_names", _NOT_FUSED, "2.8")
+NODE_NAME = _Name(_SCHEDULER, "BaseSchedulerNode.get_name", _NOT_FUSED, "2.8")
+NODE_GROUP = _Word(_SCHEDULER, "BaseSchedulerNode.group", _NOT_FUSED, "2.8")
+OPERATION_NAME = _Name("torch._inductor.ir", "Operation.get_operation_name", _NOT_FUSED, "2.8")
+CPP_FUSES_VERTICALLY = _Name(_CPP, "CppScheduling.can_fuse_vertical", _NOT_FUSED, "2.8")
+CPP_FUSES_HORIZONTALLY = _Name(_CPP, "CppScheduling.can_fuse_horizontal", _NOT_FUSED, "2.8")
 GRAPH_TRANSFORM_OBSERVER = _Name(
     "torch.fx.passes.graph_transform_observer", "GraphTransformObserver", "passes over graphs are not listed", "2.4"
 )

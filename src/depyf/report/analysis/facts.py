@@ -11,7 +11,7 @@ from depyf.diagnosis.recompile_limits import LimitStanding
 from depyf.report.analysis.functions import Key
 from depyf.report.analysis.sources import ReadText, read_source
 from depyf.report.model.run import RunOrigin
-from depyf.torch_trace.provenance import ModuleChain
+from depyf.torch_trace.provenance import ModuleChain, Unfused
 from depyf.torch_trace.tracebacks import Frame
 
 
@@ -62,11 +62,13 @@ class FallbackFact:
 
 @dataclass(frozen=True)
 class KernelFact:
-    """One launch that Inductor generated, in their order: kernel, the graph nodes that it computes, their stacks."""
+    """One launch that Inductor generated, in their order: kernel, the graph nodes that it computes, their stacks, and
+    the pairs with other kernels that were not fused."""
 
     name: str
     nodes: Tuple[str, ...]
     stacks: Tuple[Tuple[Frame, ...], ...]
+    unfused: Tuple[Unfused, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,7 @@ def kernels_of(
             calls=(launch.line,),
             places=places,
             nodes=nodes.names,
+            unfused=() if fact is None else fact.unfused,
         )
         # Each call of a library is a kernel of its own; launches of a generated kernel are added up.
         if launch.extern:
@@ -126,6 +127,7 @@ def _joined(kernel: ModuleKernel, other: ModuleKernel) -> ModuleKernel:
         calls=(*kernel.calls, *other.calls),
         places=union([kernel.places, other.places]),
         nodes=tuple(dict.fromkeys([*kernel.nodes, *other.nodes])),
+        unfused=tuple(dict.fromkeys([*kernel.unfused, *other.unfused])),
     )
 
 

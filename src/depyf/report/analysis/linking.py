@@ -230,7 +230,7 @@ def with_noted(artifacts: Sequence[Artifact], events: Sequence[Event]) -> Dict[s
         elif artifact.kind == "kernels":
             listed, code = _take_launches(artifact, launches.get(artifact.compile_id, []))
             if listed:
-                facts = [KernelFact(each.name, each.nodes, each.stacks) for each in listed]
+                facts = [KernelFact(each.name, each.nodes, each.stacks, each.unfused) for each in listed]
                 found[artifact.id] = replace(found.get(artifact.id, LineOrigins()), kernels=facts, code=code)
     return found
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Dict, List, Sequence
 from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.sources import read_source
 from depyf.report.model.run import Place, Run, SourceFile
-from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, Timing
+from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, TimedPair, Timing
 from depyf.torch_trace.user_code import is_library
 
-if TYPE_CHECKING:  # few sessions have measured something
+if TYPE_CHECKING:  # a session in which nothing is profiled loads none of these
     from depyf.answers.nonfinite import Line
     from depyf.answers.profiled import KernelTime, LineTime, Profiled
 
@@ -66,6 +66,17 @@ def _timing(profiled: Profiled, places: _Places) -> Timing:
         outside=tuple(
             TimedOutside(each.reason, each.cost.seconds, None if each.line is None else places.of(each.line))
             for each in profiled.outside
+        ),
+        not_fused=tuple(
+            TimedPair(
+                each.first.name,
+                each.second.name,
+                each.reason,
+                each.advice,
+                tuple(places.of(line) for line in each.first.lines),
+                tuple(places.of(line) for line in each.second.lines),
+            )
+            for each in profiled.not_fused
         ),
         notes=profiled.notes,
         limits=None if profiled.limits is None else (profiled.limits.bytes, profiled.limits.operations),

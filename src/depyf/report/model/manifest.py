@@ -356,6 +356,8 @@ def _places(run: Run) -> Iterator[Place]:
         yield from (each.place for each in timing.outside if each.place is not None)
         for timed in timing.kernels:
             yield from timed.places
+        for pair in timing.not_fused:
+            yield from (*pair.first_places, *pair.second_places)
     yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
     with_place += (run.cudagraph_skips, run.cudagraph_rerecords, () if run.shadow is None else run.shadow.found)

@@ -112,7 +112,8 @@ class ModuleKernel:
     ``first`` and ``last`` are the lines of its code (0 where there is none, as for extern kernels), ``calls`` the lines
     that launch it. ``places`` are the lines of the user that it computes; empty where torch does not report it.
     ``nodes`` are the graph nodes that it computes. ``launch`` is how it is launched (threads, loops, grid, block
-    sizes, warps), as far as that is known.
+    sizes, warps), as far as that is known. ``unfused`` are pairs that Inductor has not fused, with a part
+    of this kernel in each: the kernel and the graph nodes of both, and PyTorch's reason.
     """
 
     artifact: str
@@ -126,6 +127,7 @@ class ModuleKernel:
     places: Tuple[Place, ...] = ()
     nodes: Tuple[str, ...] = ()
     launch: Mapping[str, str] = field(default_factory=dict)
+    unfused: Tuple[Tuple[str, Tuple[str, ...], str, Tuple[str, ...], str], ...] = ()
 
 
 @dataclass(frozen=True)

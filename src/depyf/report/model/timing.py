@@ -52,6 +52,18 @@ class TimedKernel:
 
 
 @dataclass(frozen=True)
+class TimedPair:
+    """Two parts of kernels that Inductor has not fused, the reason, and what to do about it (empty if nothing)."""
+
+    first: str
+    second: str
+    reason: str
+    advice: str = ""
+    first_places: Tuple[Tuple[int, int], ...] = ()
+    second_places: Tuple[Tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class TimedOutside:
     """Operations on a line that ran in no compiled graph, and the reason."""
 
@@ -85,3 +97,4 @@ class Timing:
     outside: Tuple[TimedOutside, ...] = ()
     notes: Tuple[str, ...] = ()
     limits: Optional[Tuple[float, float]] = None
+    not_fused: Tuple[TimedPair, ...] = ()

@@ -131,7 +131,11 @@ def run_without_values(run: Run, hiding: Hiding) -> Run:
         cudagraph_rerecords=_texts(run.cudagraph_rerecords, hiding, "reason", "advice"),
         shapes=shapes,
         shadow=shadow,
-        timings=tuple(replace(each, outside=_texts(each.outside, hiding, "reason")) for each in run.timings),
+        # The reasons of what was not fused have sizes of tensors.
+        timings=tuple(
+            replace(each, outside=_texts(each.outside, hiding, "reason"), not_fused=()) for each in run.timings
+        ),
+        kernels=tuple(replace(each, unfused=()) for each in run.kernels),
         findings=tuple(_finding(each, hiding, words) for each in run.findings),
         notes=_messages(run.notes, hiding),
         failures=_messages(run.failures, hiding),

@@ -156,7 +156,7 @@ class StageRecorder(ShadowBackend):
             graph = compilation.graphs[kind] = RecordedGraph(kind, GraphCopy(module), compiler)
             self._launches.take()
             compiled = compiler(module, inputs, *args, **kwargs)
-            graph.launches = [(kernel, nodes) for kernel, nodes, _ in self._launches.take()]
+            graph.launches = [(kernel, nodes) for (kernel, nodes, _), _ in self._launches.take()]
             return self._recorded(graph, compiled, boxed=bool(private_names.BOXED_CALL.of(compiled, False)))
 
         return compile_one

@@ -15,6 +15,7 @@ from depyf.answers.profiled import (
     KernelTime,
     LineTime,
     ModuleTime,
+    NotFused,
     Outside,
     Parts,
     added,
@@ -23,7 +24,9 @@ from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.questions.profile.listing import Listed, Site
 from depyf.dynamo.questions.profile.marks import MarkedKernel
 from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_caller, owner_of_site
+from depyf.dynamo.questions.profile.unfused import not_fused
 from depyf.dynamo.questions.profile.units import CALLING, GRAPHS, GUARDS, OUTSIDE, Division, Unit
+from depyf.report.model.run import ModuleKernel
 
 _Key = Tuple[str, KernelKind, str, bool]
 
@@ -72,6 +75,8 @@ class Attribution:
         self._modules: Dict[Tuple[str, str], _Row] = {}
         self._rows: Dict[_Key, _Row] = {}
         self._outside: Dict[Tuple[Optional[Line], str], _Row] = {}
+        self._ran: Dict[int, ModuleKernel] = {}
+        """The kernels of the session that ran, by ``id``."""
         self.unknown: Set[MarkedKernel] = set()
         """Kernels that ran and are in no record of the session."""
         self.seconds = 0.0
@@ -123,17 +128,22 @@ class Attribution:
             if kernel is None:  # compiled before the session: its graph is known only by the region
                 self.unknown.add(mark)
                 return _Known(mark.name, KERNEL, around.region or "?", owner_of_caller(site), around.backward)
+            self._ran[id(kernel)] = kernel
             owners = self._owners.of_kernel(kernel) or owner_of_caller(site)
             return _Known(mark.name, KERNEL, kernel.compile_id or "?", owners, bool(kernel.backward))
         name = unit.name
         if unit.named:
             kernel = self._owners.launched(around.region, name, backward=around.backward)
-            owners = () if kernel is None else self._owners.of_kernel(kernel)
+            owners = ()
+            if kernel is not None:
+                self._ran[id(kernel)] = kernel
+                owners = self._owners.of_kernel(kernel)
             return _Known(name, KERNEL, around.region, owners, around.backward)
         if site is not None and site.generated:
             call = self._owners.called_at(site)
             if call is None:
                 return _Known(name, OPERATION, around.region or "?", owner_of_caller(site), around.backward)
+            self._ran[id(call)] = call
             owners = self._owners.of_kernel(call) or owner_of_caller(site)
             return _Known(call.name, LIBRARY_CALL, call.compile_id or "?", owners, bool(call.backward), site)
         if site is not None and site.node:
@@ -200,6 +210,11 @@ class Attribution:
             for (name, kind, graph, _), row in self._rows.items()
         ]
         return tuple(sorted(made, key=lambda each: -each.cost.seconds))
+
+    def not_fused(self) -> Tuple[NotFused, ...]:
+        """Return the pairs of parts of kernels that Inductor has not fused, those of the slowest kernels first."""
+        seconds = {(name, graph, back): row.cost.seconds for (name, _, graph, back), row in self._rows.items()}
+        return not_fused(self._ran.values(), seconds, self._owners, "cuda" if self.on_device else "cpu")
 
     def outside(self) -> Tuple[Outside, ...]:
         """Return what ran in no compiled graph, the slowest first."""

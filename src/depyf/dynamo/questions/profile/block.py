@@ -231,6 +231,7 @@ class Profile(HookedContext[object], HasAnswer):
             notes=tuple(self._why(found)),
             times=tuple(self._times),
             limits=machine_limits(device) if found.seconds else None,
+            not_fused=found.not_fused(),
         )
 
     def _why(self, found: Attribution) -> Iterator[str]:

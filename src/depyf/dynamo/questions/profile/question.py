@@ -44,6 +44,7 @@ from depyf.dynamo.questions.profile.owners import KnownOwners, is_torch_file
 from depyf.dynamo.questions.profile.sessions import own_session
 from depyf.dynamo.questions.profile.units import divide
 from depyf.report.analysis.costs import Costs
+from depyf.report.model.run import Run
 from depyf.torch_trace.events import METRICS
 
 _MOST_WARM_UPS = 8
@@ -150,30 +151,41 @@ class _ProfileRun:
             marked.close()
             with capture.set_aside(session):
                 times = timed_pairs(compiled.call, eager.call, pairs, nothing_compiled)
-            parts = of_compiled.parts()
-            took = eager_times(of_eager.lines(), of_eager.modules())
-            # A line without operations in eager mode takes no time, unless there are operations without a line.
-            none = 0.0 if of_eager.attributed > _ALL else None
-            seconds = Costs(run).take([each.compile_id for each in run.compilations])
-            device = "cuda" if of_compiled.on_device else "cpu"
-            found = Profiled(
-                function=self._target.name,
-                steps=steps,
-                seconds=of_compiled.seconds,
-                attributed=of_compiled.attributed,
-                parts=parts,
-                lines=of_compiled.lines(took, none),
-                modules=of_compiled.modules(took, none),
-                kernels=of_compiled.kernels(),
-                outside=of_compiled.outside(),
-                compile_seconds=seconds,
-                device=device,
-                eager=beside(*times, compile_seconds=seconds, overhead=parts.guards + parts.calling),
-                notes=tuple(dict.fromkeys(self._notes)),
-                limits=machine_limits(device),
-            )
+            found = self._result(steps, of_compiled, of_eager, times, run)
             session.profiled.append(found)
             return found
+
+    def _result(
+        self,
+        steps: int,
+        of_compiled: Attribution,
+        of_eager: Attribution,
+        times: Tuple[List[float], List[float]],
+        run: Run,
+    ) -> Profiled:
+        parts = of_compiled.parts()
+        took = eager_times(of_eager.lines(), of_eager.modules())
+        # A line without operations in eager mode takes no time, unless there are operations without a line.
+        none = 0.0 if of_eager.attributed > _ALL else None
+        seconds = Costs(run).take([each.compile_id for each in run.compilations])
+        device = "cuda" if of_compiled.on_device else "cpu"
+        return Profiled(
+            function=self._target.name,
+            steps=steps,
+            seconds=of_compiled.seconds,
+            attributed=of_compiled.attributed,
+            parts=parts,
+            lines=of_compiled.lines(took, none),
+            modules=of_compiled.modules(took, none),
+            kernels=of_compiled.kernels(),
+            outside=of_compiled.outside(),
+            compile_seconds=seconds,
+            device=device,
+            eager=beside(*times, compile_seconds=seconds, overhead=parts.guards + parts.calling),
+            notes=tuple(dict.fromkeys(self._notes)),
+            limits=machine_limits(device),
+            not_fused=of_compiled.not_fused(),
+        )
 
     def _copies(self) -> Tuple[_Side, _Side]:
         sides = []

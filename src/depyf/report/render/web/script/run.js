@@ -28,6 +28,7 @@ function showTimings({ run, parts }, node) {
     el("h2", {}, "Kernels, library calls and operations"),
     timing.limits ? el("p", { class: "quiet" }, `In parentheses: the share of what this machine reached when it copied 64 MiB (${(timing.limits[0] / 1e9).toPrecision(3)} GB/s) and multiplied float32 matrices (${(timing.limits[1] / 1e9).toPrecision(3)} G operations/s). Data in a cache is faster than that copy.`) : null,
     timedKernels(run, timing),
+    timing.not_fused.length ? [el("h2", {}, "Not fused"), el("p", { class: "quiet" }, "Parts of kernels that share data, and the reasons of Inductor's scheduler. One kernel of C++ may hold several parts, each with loops of its own."), pairsTable(run, timing)] : null,
     timing.outside.length ? [el("h2", {}, "In no compiled graph"), outsideTable(run, timing)] : null
   );
 }
@@ -118,6 +119,12 @@ function timedKernels(run, timing) {
       each.places.slice(0, 4).map((spot) => [place(run, spot), " "]),
     ]),
     { most: 40 });
+}
+
+function pairsTable(run, timing) {
+  const part = (name, places) => [el("code", { title: name }, shortened(name, 50)), " ", places.slice(0, 2).map((spot) => [place(run, spot), " "])];
+  return tableOf("Parts of kernels that Inductor has not fused", ["First", "Second", "Why"],
+    timing.not_fused.map((each) => [part(each.first, each.first_places), part(each.second, each.second_places), [prose(each.reason), each.advice ? [". ", prose(each.advice)] : null]]), { most: 20 });
 }
 
 function outsideTable(run, timing) {
