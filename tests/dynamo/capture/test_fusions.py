@@ -16,8 +16,8 @@ from depyf.dynamo.capture.fusions import FusionNotes, operation_of  # noqa: E402
 from depyf.dynamo.hooks import private_names  # noqa: E402
 from depyf.report.model.manifest import from_json  # noqa: E402
 
-SAYS_WHY = private_names.WHY_NO_FUSE.find() is not None
-needs_reasons = pytest.mark.skipif(not SAYS_WHY, reason="this PyTorch has no WhyNoFuse")
+SAYS_WHY = private_names.LAUNCH_TRACER.find() is not None
+needs_reasons = pytest.mark.skipif(not SAYS_WHY, reason="this PyTorch does not report what a launch computes")
 
 Pair = Tuple[str, str, str]
 
@@ -135,6 +135,34 @@ def test_the_decision_and_the_hooks_of_pytorch_stay() -> None:
     assert [row.find() for row in rows] == before
     notes._note_end(SimpleNamespace(unfusable_node=lambda node: False), [first, second])
     assert notes.take([{"op0": ["sin"]}, {"op1": ["cos"]}]) == [(0, ["sin"], 1, ["cos"], "device mismatch (a vs b)")]
+
+
+def test_nothing_is_hooked_where_no_launch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before PyTorch 2.8: the scheduler has other signatures, and no reason could be tied to a kernel."""
+    if SAYS_WHY:
+        monkeypatch.delattr(private_names.LAUNCH_TRACER.holder(), private_names.LAUNCH_TRACER.name)
+    notes = FusionNotes()
+    assert [*notes.watch_scheduler(), *notes.watch_cpp()] == []
+
+
+def test_arguments_that_the_hooks_do_not_know_reach_pytorch() -> None:
+    """Up to PyTorch 2.4 ``fuse_nodes`` takes no nodes; a later one may take more."""
+    notes, got = FusionNotes(), []
+
+    def original(*args: Any, **kwargs: Any) -> List[Any]:
+        got.append((args, kwargs))
+        return []
+
+    row: Any = SimpleNamespace(find=lambda: original)
+    scheduler = SimpleNamespace(unfusable_node=lambda node: False)
+    notes._ending(original)(scheduler)
+    notes._ending(original)(scheduler, [], again=True)
+    notes._refusals_of(row)("backend", node1="first", node2="second", more=1)
+    assert got == [
+        ((scheduler,), {}),
+        ((scheduler, []), {"again": True}),
+        (("backend",), {"node1": "first", "node2": "second", "more": 1}),
+    ]
 
 
 def test_marks_between_nodes_are_no_operations() -> None:

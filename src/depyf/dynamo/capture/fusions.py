@@ -40,7 +40,7 @@ class FusionNotes:
     def watch_scheduler(self) -> List[Undo]:
         """Start to record the reasons of the scheduler and of Triton; return the functions that stop it."""
         called, fuse_nodes = private_names.WHY_NO_FUSE, private_names.FUSE_NODES
-        if called.find() is None or fuse_nodes.find() is None:
+        if not _is_reported() or called.find() is None or fuse_nodes.find() is None:
             return []
         return [
             replace_attribute(called.owner(), called.name, self._noting(called.find())),
@@ -51,7 +51,9 @@ class FusionNotes:
         """Start to record the pairs that the C++ backend refuses; return the functions that stop it."""
         rows = private_names.CPP_FUSES_VERTICALLY, private_names.CPP_FUSES_HORIZONTALLY
         return [
-            replace_attribute(row.owner(), row.name, self._refusals_of(row)) for row in rows if row.find() is not None
+            replace_attribute(row.owner(), row.name, self._refusals_of(row))
+            for row in rows
+            if _is_reported() and row.find() is not None
         ]
 
     def _noting(self, original: Callable[..., object]) -> Callable[..., object]:
@@ -67,21 +69,21 @@ class FusionNotes:
 
     def _ending(self, original: Callable[..., Sequence[object]]) -> Callable[..., object]:
         @functools.wraps(original)
-        def fuse_nodes(scheduler: object, nodes: object) -> object:
-            made = original(scheduler, nodes)
+        def fuse_nodes(scheduler: object, *args: object, **kwargs: object) -> object:
+            made = original(scheduler, *args, **kwargs)
             self._note_end(scheduler, made)
             return made
 
         return fuse_nodes
 
-    def _refusals_of(self, row: PrivateName) -> Callable[[object, object, object], object]:
+    def _refusals_of(self, row: PrivateName) -> Callable[..., object]:
         original = row.find()
 
         @functools.wraps(original)
-        def can_fuse(backend: object, first: object, second: object) -> object:
-            result = original(backend, first, second)
-            if not result:
-                self._note_refusal(first, second)
+        def can_fuse(backend: object, *nodes: object, **kwargs: object) -> object:
+            result = original(backend, *nodes, **kwargs)
+            if not result and len(nodes) == 2:  # noted only where PyTorch calls it as it does in 2.8 to 2.15
+                self._note_refusal(*nodes)
             return result
 
         return can_fuse
@@ -150,6 +152,12 @@ class FusionNotes:
             (kernel, nodes(one, kernel), other_kernel, nodes(other, other_kernel), reason())
             for (one, other), (kernel, other_kernel, reason) in found.items()
         ]
+
+
+def _is_reported() -> bool:
+    """Return whether this PyTorch reports which nodes a launch computes; without it no reason is tied to a kernel, and
+    the scheduler of those versions has other signatures."""
+    return private_names.LAUNCH_TRACER.find() is not None
 
 
 def operation_of(node: object) -> str:
