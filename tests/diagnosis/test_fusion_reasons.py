@@ -66,6 +66,19 @@ def test_advice_is_for_the_device() -> None:
         assert ("max-autotune" in found[1]) is helps
 
 
+@pytest.mark.parametrize("name", ["torch.ops.aten.sort.stable", "torch.ops.mine.scale.default"])
+def test_what_is_called_is_not_always_of_a_library_or_a_matrix_product(name: str) -> None:
+    assert in_words("not fusable: the first", name, "relu", device="cuda") == (
+        f"{name} is called as it is: Inductor does not look into it",
+        "",
+    )
+
+
+def test_an_input_may_be_overwritten() -> None:
+    """A dependency that does not match may be of a write: nothing is read then."""
+    assert words("memory deps did not match").endswith("or is ordered after sin, as where it writes what sin reads")
+
+
 def reasons_of_torch() -> Iterator[str]:
     """The texts that Inductor's source gives to ``why(...)`` and ``WhyNoFuse(...)(...)``."""
     spec = importlib.util.find_spec("torch")

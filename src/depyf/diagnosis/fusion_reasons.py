@@ -22,9 +22,9 @@ _LOOPS = "Triton's kernels have one order of their dimensions for all that they 
 _REGISTERS = "it was tried: registers spilled into memory in"
 
 _ROWS: Tuple[Tuple[str, str, str], ...] = (
-    # Calls of libraries, which the scheduler does not try, and the C++ backend, which gives no reasons.
-    ("not fusable: the first", "{first} is a call of a library, which Inductor does not look into", _TEMPLATE),
-    ("not fusable: the second", "{second} is a call of a library, which Inductor does not look into", ""),
+    # What the scheduler does not try: calls of libraries, of operators of the program, of its kernels for Triton.
+    ("not fusable: the first", "{first} is called as it is: Inductor does not look into it", _TEMPLATE),
+    ("not fusable: the second", "{second} is called as it is: Inductor does not look into it", ""),
     # Inductor's choices.
     ("no shared data due to indexing mismatch", "both read the same tensor, in another order", ""),
     ("no shared data", "", ""),
@@ -54,14 +54,14 @@ _ROWS: Tuple[Tuple[str, str, str], ...] = (
     ("intermediate nodes between", "{second} needs the result of something that runs after {first}", ""),
     (
         "memory deps did not match",
-        "{second} reads other elements of the result of {first} than those that are computed at the same time: a view, "
-        "a slice, a broadcast or a reduction is between them",
+        "{second} needs more of {first} done than what is computed at the same time: it reads the result through a "
+        "view, slice, broadcast or reduction, or is ordered after {first}, as where it writes what {first} reads",
         "",
     ),
     ("node1 must go before node2", "", ""),
     ("node1 is nop", "", ""),
-    ("node2 is extern or nop", "{second} is a call of a library or computes nothing", ""),
-    ("node1 is extern but not a triton kernel", "{first} is a call of a library", _TEMPLATE),
+    ("node2 is extern or nop", "{second} is called as it is, or computes nothing", ""),
+    ("node1 is extern but not a triton kernel", "{first} is called as it is", _TEMPLATE),
     ("node1's triton kernel doesn't support", "{first} is a Triton kernel of yours, and can't take it", ""),
     ("node1 is extern but node2", "{first} is a Triton kernel of yours, which takes only a pointwise operation", ""),
     ("epilogue reads from buffers other", "{first} is a Triton kernel of yours, {second} reads other tensors too", ""),
@@ -121,9 +121,15 @@ def in_words(reason: str, first: str, second: str, *, device: str) -> Optional[T
     for text, words, advice in _ROWS:
         if reason.startswith(text):
             told = words.format(first=first, second=second, more=reason[len(text) :].strip())
-            # A template of Triton's needs a GPU.
-            return (told, "" if advice is _TEMPLATE and device == "cpu" else advice) if words else None
+            helps = advice is not _TEMPLATE or (device != "cpu" and _may_be_template(first))
+            return (told, advice if helps else "") if words else None
     return f"PyTorch says: {reason}", ""
+
+
+def _may_be_template(name: str) -> bool:
+    """Return whether a call, as ``extern_kernels.mm``, is of what Triton has templates for on a GPU."""
+    called = name.rpartition(".")[2]
+    return called.endswith("mm") or called == "convolution"
 
 
 def _loops(sizes: str) -> str:
