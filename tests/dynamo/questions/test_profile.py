@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Iterator, List
 
 import pytest
@@ -269,6 +270,16 @@ def test_the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = machine_limits("cpu")
     monkeypatch.setattr(torch, "mm", None)
     assert machine_limits("cpu") == first
+
+
+def test_the_machine_is_measured_again_with_another_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TF32 multiplies several times as fast. A program may set the precision of one backend alone."""
+    monkeypatch.setattr(measuring, "_known_limits", {})
+    machine_limits("cpu")
+    monkeypatch.setattr(torch.backends.cuda, "matmul", SimpleNamespace(fp32_precision="tf32"))
+    machine_limits("cpu")
+    machine_limits("cpu")
+    assert len(measuring._known_limits) == 2
 
 
 class TwoLayers(torch.nn.Module):

@@ -69,15 +69,20 @@ def wait_for_device() -> None:
         cuda.synchronize()
 
 
-_known_limits: Dict[Tuple[str, int], MachineLimits] = {}
-"""By the device and the number of threads: the measurement takes longer than all else at the end of a profile."""
+_known_limits: Dict[Tuple[object, ...], MachineLimits] = {}
+"""By what they depend on: the measurement takes longer than all else at the end of a profile."""
 
 
 def machine_limits(device: str) -> Optional[MachineLimits]:
-    """Measure how fast this machine copies, and multiplies matrices, once in a process for each number of threads; None
-    if that fails, as without memory for it."""
+    """Measure how fast this machine copies, and multiplies matrices, once in a process for each device, number of
+    threads and precision of products; None if that fails, as without memory for it."""
     torch = torch_names.module("torch")
-    key = device, torch.get_num_threads()
+    # get_float32_matmul_precision raises where a program sets one precision for each backend.
+    precisions = [
+        getattr(getattr(backend, "matmul", None), "fp32_precision", "")
+        for backend in (torch.backends.cuda, torch.backends.mkldnn)
+    ]
+    key = device, torch.cuda.current_device() if device == "cuda" else 0, torch.get_num_threads(), *precisions
     if key not in _known_limits:
         measured = _measure_limits(device)
         if measured is None:
