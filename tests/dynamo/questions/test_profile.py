@@ -163,8 +163,9 @@ def test_calls_are_timed_as_they_are_without_depyf(monkeypatch: pytest.MonkeyPat
         return timed_pairs(*args)
 
     monkeypatch.setattr(question, "timed_pairs", noted)
-    depyf.profile(train, Net(), torch.randn(4, 8), backend="eager", steps=2, pairs=2)
+    found = depyf.profile(train, Net(), torch.randn(4, 8), backend="eager", steps=2, pairs=2)
     assert open_sessions == [(None, False, False)]
+    assert not [note for note in found.notes if "session" in note]
 
 
 @pytest.mark.parametrize("directory", [None, "dump"])
@@ -176,6 +177,7 @@ def test_a_session_goes_on_after_calls_were_timed(
         found = depyf.profile(train, Net(), torch.randn(4, 8), backend="eager", steps=2, pairs=2, directory=directory)
         torch.compile(torch.sin, backend="eager")(torch.randn(3))
     assert found.eager is not None
+    assert "a session is open around the profile: its hooks are in the times of the calls" in found.notes
     assert list(Path("around").glob("__compiled_fn_*"))
     assert directory is None or "timings" in Path("dump", "manifest.json").read_text()
     assert capture.current() is None

@@ -150,6 +150,8 @@ class _ProfileRun:
             # Marks and the session's hooks take a third of the time of a small compiled call.
             marked.close()
             with capture.set_aside(session):
+                if capture.current() is not None:
+                    self._notes.append("a session is open around the profile: its hooks are in the times of the calls")
                 times = timed_pairs(compiled.call, eager.call, pairs, nothing_compiled)
             found = self._result(steps, of_compiled, of_eager, times, run)
             session.profiled.append(found)
