@@ -121,15 +121,11 @@ def in_words(reason: str, first: str, second: str, *, device: str) -> Optional[T
     for text, words, advice in _ROWS:
         if reason.startswith(text):
             told = words.format(first=first, second=second, more=reason[len(text) :].strip())
-            helps = advice is not _TEMPLATE or (device != "cpu" and _may_be_template(first))
+            # Templates are for products and convolutions, called as in ``extern_kernels.mm``, on a GPU.
+            has_template = device != "cpu" and first.rpartition(".")[2].endswith(("mm", "convolution"))
+            helps = advice is not _TEMPLATE or has_template
             return (told, advice if helps else "") if words else None
     return f"PyTorch says: {reason}", ""
-
-
-def _may_be_template(name: str) -> bool:
-    """Return whether a call, as ``extern_kernels.mm``, is of what Triton has templates for on a GPU."""
-    called = name.rpartition(".")[2]
-    return called.endswith("mm") or called == "convolution"
 
 
 def _loops(sizes: str) -> str:
