@@ -70,6 +70,13 @@ def test_a_path_that_nobody_knows_is_looked_for_once(monkeypatch: pytest.MonkeyP
     assert sources.full("net.py") == "/home/me/net.py"
 
 
+def test_a_frame_further_in_gives_the_whole_name_of_one_before() -> None:
+    sources, stack = Sources(lambda path: None), (("net.py", 3, "f"), ("/home/me/net.py", 5, "g"))
+    sources.places(stack)  # in this order of frames the name is known too late
+    whole = sources.index("/home/me/net.py")
+    assert sources.places(stack) == ((whole, 3), (whole, 5))
+
+
 @pytest.mark.parametrize("shown", ["a.py", "me/a.py", "home/me/a.py", "ome/me/a.py"])
 def test_a_file_is_known_by_whatever_pytorch_leaves_of_its_name(shown: str) -> None:
     """Of a file that has only the root in common with PyTorch it takes away the root and one character more."""

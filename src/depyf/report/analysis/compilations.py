@@ -462,7 +462,6 @@ class CompilationStacks:
         self._names = names
         self._whole: Dict[str, Mapping[Tuple[str, int], Tuple[Frame, ...]]] = {}
         self._of_inputs: Dict[str, Mapping[str, Stack]] = {}
-        self._places: Dict[Sequence[Frame], Tuple[int, Tuple[Place, ...]]] = {}
 
     def to(self, compile_id: str, place: Place) -> Tuple[Place, ...]:
         """Return the calls, outermost first, by which a compilation reached a place, if they are unique."""
@@ -484,16 +483,8 @@ class CompilationStacks:
         # Else it is in a library: the stack of the input that is guarded, or the only stack with this innermost frame.
         stack = self._stacks_of_inputs(compile_id).get(as_written(source), ())
         stack = stack or self._whole_stacks(compile_id).get((self._sources.full(frame[0]), frame[1]), ())
-        known = [each for each in (place, *self._places_of(stack)) if each is not None]
+        known = [each for each in (place, *self._sources.places(stack)) if each is not None]
         return innermost(known, self._sources.in_library)
-
-    def _places_of(self, stack: Sequence[Frame]) -> Tuple[Place, ...]:
-        """Return the places of a stack, which many guards may have in common."""
-        learned, places = self._places.get(stack, (-1, ()))
-        if learned != self._sources.learned:  # the rest of a path may have come to be known
-            places = self._sources.places(stack)
-            self._places[stack] = self._sources.learned, places
-        return places
 
     def _stacks_of_inputs(self, compile_id: str) -> Mapping[str, Stack]:
         """Return the stacks of calls that came to the inputs of the graph, by the input as the user writes it."""

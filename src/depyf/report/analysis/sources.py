@@ -115,8 +115,9 @@ class Sources:
         key = tuple(frames)
         learned, places = self._stacks.get(key, (-1, ()))
         if learned != self.learned:
+            before = self.learned  # a frame further in may give the whole name of one that comes before it
             places = self._places(frames)
-            self._stacks[key] = self.learned, places
+            self._stacks[key] = before, places
         return places
 
     def _places(self, frames: Sequence[Tuple[str, int, str]]) -> Tuple[Place, ...]:
