@@ -73,3 +73,11 @@ def test_texts_are_written_as_json_writes_them(text: str) -> None:
 def test_every_character_is_written_as_json_writes_it() -> None:
     text = "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, 0x110000)))
     assert json_text.quoted(text) == json.dumps(text, ensure_ascii=False)
+
+
+def test_an_object_of_a_class_derived_from_str_is_written_as_a_string() -> None:
+    class Name(str):
+        __slots__ = ()
+
+    for text in ("a", '"', "\ud800"):
+        assert json_text.quoted(Name(text)) == json.dumps(text, ensure_ascii=False)

@@ -47,6 +47,6 @@ def quoted(text: str) -> str:
     if _write is not None:
         try:
             return _write(text).decode("utf-8")
-        except synchronous(ValueError):
-            pass  # a lone surrogate
+        except synchronous(ValueError, TypeError):
+            pass  # a lone surrogate, or an object of a class derived from str
     return json.encoder.encode_basestring(text)
