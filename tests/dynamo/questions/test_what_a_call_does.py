@@ -289,3 +289,17 @@ def test_the_guards_that_the_stance_skips_are_shown() -> None:
     assert "k is 3, and was compiled for 2" in str(answer)
     assert "k is 3, and was compiled for 2" in str(answer.hit)
     assert "k is 3, and was compiled for 2" in answer._repr_html_()
+
+
+@pytest.mark.skipif(IS_OLD, reason="PyTorch has no record of failed compilations")
+def test_a_trial_leaves_no_record_that_the_next_answer_takes_for_the_programs() -> None:
+    def add(x: Any, holder: List[Any]) -> Any:
+        return x + holder[0]
+
+    compiled, x = torch.compile(add, backend="eager"), torch.ones(2)
+    with pytest.raises(Exception, match="NoneType"):
+        compiled(x, [None])
+    before = list(private_names.COMPILATION_METRICS.find())
+    answers = [depyf.why(compiled, x, [1]).outcome for _ in range(3)]
+    assert answers == ["would be compiled for the first time"] * 3
+    assert list(private_names.COMPILATION_METRICS.find()) == before

@@ -6,7 +6,7 @@ A module of its own: these metrics are the only record of a failed compilation t
 from __future__ import annotations
 
 from types import CodeType
-from typing import Optional, Tuple
+from typing import Callable, Optional, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.hooks import private_names
@@ -33,6 +33,19 @@ def last_attempt(code: CodeType) -> Optional[Attempt]:
             reason = first_line(str(getattr(each, "fail_reason", None) or ""))
             return Attempt(str(getattr(each, "fail_type", None) or "").rpartition(".")[2], reason, location)
     return None
+
+
+def attempts_kept() -> Callable[[], None]:
+    """Return what takes away the records of the compilations that follow: depyf's own are none of the program's."""
+    before = list(private_names.COMPILATION_METRICS.find() or ())
+
+    def restore() -> None:
+        records = private_names.COMPILATION_METRICS.find()
+        if records is not None:
+            records.clear()
+            records.extend(before)  # also those that later ones have pushed out
+
+    return restore
 
 
 def first_line(message: str) -> str:

@@ -26,6 +26,7 @@ from depyf.dynamo.hooks import (
     torch_settings,
 )
 from depyf.dynamo.hooks.hooked_context import undone_afterwards
+from depyf.dynamo.hooks.last_attempts import attempts_kept
 from depyf.dynamo.hooks.patching import collecting
 from depyf.dynamo.hooks.safely import report_failure
 from depyf.dynamo.questions.compare.recorded import StageRecorder
@@ -90,8 +91,8 @@ class CompiledCode:
 
 @contextlib.contextmanager
 def nothing_left_behind() -> Iterator[CompiledCode]:
-    """Restore cache entries, sizes that Dynamo saw, and settings after compilations in the block, which no session of
-    the program records."""
+    """Restore cache entries, sizes that Dynamo saw, its records of compilations, and settings after compilations in the
+    block, which no session of the program records."""
     entries = CompiledCode()
     thread = threading.get_ident()
 
@@ -111,7 +112,7 @@ def nothing_left_behind() -> Iterator[CompiledCode]:
             sizes.update(before)
 
     with capture.apart(), undone_afterwards("forgetting what was compiled") as undo:
-        undo += [restore_sizes, entries.forget]
+        undo += [attempts_kept(), restore_sizes, entries.forget]
         collecting(undo, lambda: frame_evaluation.watch_bytecode(note))
         collecting(undo, torch_settings.switch_caches_off)
         yield entries
