@@ -131,7 +131,7 @@ def test_pdb_does_not_outlive_the_program(program_environment: Any, tmp_path: Pa
     command = [sys.executable, str(PROGRAMS / "pdb_to_the_end.py"), str(tmp_path)]
     done = warm_python.run(command, input="\n".join(commands), env=program_environment)
     assert done.returncode == 0, done.stderr
-    assert f"traced to the end: {sys.version_info < (3, 14)}" in done.stdout  # then pdb uses sys.monitoring
+    assert "traced to the end: True" in done.stdout
     assert "Exception ignored" not in done.stderr
 
 
@@ -175,9 +175,12 @@ def test_step_goes_from_the_users_line_to_the_files_of_the_dump(run_program: Any
 def test_a_breakpoint_in_a_compiled_function_is_set_where_it_runs(run_program: Any, tmp_path: Path) -> None:
     graph = tmp_path / CAPTURED
     printed = run_program("paused.py", tmp_path, stdin="\n".join(["b 11", "b scaled", "b 16", *["c"] * 12, ""]))
-    (line,) = re.findall(rf"paused.py:11 is compiled, in scaled. It runs at {re.escape(str(graph))}:(\d+);", printed)
+    told = rf"paused.py:11 is compiled, in scaled. It runs at {re.escape(str(graph))}:(\d+);"
+    (line,) = {*re.findall(told, printed)}  # on some Pythons ``b scaled`` is at line 11, too, and not at its ``def``
     assert printed.count("is compiled") == 2  # line 16 runs as it is
     stopped = stops_in(printed)
     assert (graph.name, f"forward:{line}") in stopped
-    assert ("__transformed_code_0_for_scaled.py", "scaled:2") in stopped
+    at_def = re.search(r"Breakpoint \d+ at .*paused\.py:10$", printed, re.MULTILINE) is not None
+    assert at_def or sys.version_info >= (3, 13)
+    assert (("__transformed_code_0_for_scaled.py", "scaled:2") in stopped) == at_def
     assert "RESULT [8.0, 8.0, 8.0]" in printed

@@ -104,6 +104,8 @@ def told_otherwise(name: str, case: GuardCase, reasons: List[Guard]) -> Tuple[in
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_guard_that_fails_is_the_one_that_pytorch_names(name: str, reasons: List[Guard]) -> None:
+    if name == "booleans" and not HAS_GUARD_TREES:
+        pytest.skip("PyTorch 2.2 compares an int with True, without a guard on its class: why names the class")
     misses, wrong = told_otherwise(name, CASES[name](), reasons)
     assert wrong == []
     if not misses and not hasattr(torch._dynamo.guards.GuardBuilder, "SET_NOT_CONTAINS"):
