@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from torch_versions import IS_OLD  # noqa: E402
+from torch_versions import needs_guard_trees  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.guards import entry_guards  # noqa: E402
@@ -64,6 +64,7 @@ def test_the_guards_of_an_entry_are_read_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(read) == 2  # an entry each
 
 
+@needs_guard_trees
 def test_guards_on_the_same_values_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compiled_for(2, 3, 4)
     depyf.why(compiled, torch.ones(2), 9, {"shift": 1.0})
@@ -76,7 +77,7 @@ def test_guards_on_the_same_values_are_evaluated_once(monkeypatch: pytest.Monkey
     assert len(evaluated) == lines[0] + 2  # the factor, of the two other entries
 
 
-@pytest.mark.skipif(IS_OLD, reason="guards of this PyTorch are a function")
+@needs_guard_trees
 def test_a_guard_that_is_added_is_seen() -> None:
     compiled = compiled_for(2)
     manager = manager_of(scaled)
@@ -97,6 +98,7 @@ def test_entries_that_are_removed_and_made_anew_have_their_own_guards() -> None:
         assert not depyf.why(compiled, torch.ones(2), 9, {"shift": 1.0}).entries
 
 
+@needs_guard_trees
 def test_nothing_is_kept_of_entries_that_are_gone() -> None:
     class Own:
         factor = 2
@@ -182,7 +184,7 @@ def test_classes_of_one_name_are_told_apart() -> None:
         assert failing == [EntryGuards.of(each.guard_manager, "guard").failing(values) for each in entries]
 
 
-@pytest.mark.skipif(IS_OLD, reason="guards of this PyTorch are a function")
+@needs_guard_trees
 def test_guards_that_were_read_in_another_state_are_read_again() -> None:
     """PyTorch gives the length of a dict only where its guards on the global state hold."""
     compiled_for(2)
