@@ -53,6 +53,11 @@ NOT_PROVED: Dict[Tuple[int, int], Dict[str, str]] = {
     # The function, its arguments and their names are pushed before the block of the context begins.
     (3, 8): {**_BELOW, "effect_update_in_a_with": "a call in a context takes all of its values from below the block"},
     (3, 9): _BELOW,
+    # With PyTorch 2.9; with 2.14 and 2.15 they are proved.
+    (3, 12): {
+        "comprehension_of_a_generator_behind_a_break": "a cell is read in another order",
+        "comprehension_with_a_closure_behind_a_break": "a function has a qualified name that no source gives it",
+    },
     (3, 10): dict.fromkeys(_IN_CONTEXTS, "a value dies in another place"),
 }
 """Programs whose frames are not all proved on a Python before 3.11, with the PyTorch for it, and why."""

@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 
-from torch_versions import needs_guard_trees  # noqa: E402
+from torch_versions import IS_OLD, needs_guard_trees  # noqa: E402
 
 import depyf  # noqa: E402
 from depyf.dynamo.guards import entry_guards  # noqa: E402
@@ -74,10 +74,13 @@ def test_guards_on_the_same_values_are_evaluated_once(monkeypatch: pytest.Monkey
     answer = depyf.why(compiled, torch.ones(2), 9, {"shift": 1.0})
     lines = [len(lines_of(entry.guard_manager)) for entry in cache_entries(scaled.__code__)]
     assert len(answer.entries) == 3
-    assert len(evaluated) == lines[0] + 2  # the factor, of the two other entries
+    if IS_OLD:  # more lines of the entries differ
+        assert len(evaluated) < sum(lines)
+    else:
+        assert len(evaluated) == lines[0] + 2  # the factor, of the two other entries
 
 
-@needs_guard_trees
+@pytest.mark.skipif(IS_OLD, reason="guards are added to the tree in another way")
 def test_a_guard_that_is_added_is_seen() -> None:
     compiled = compiled_for(2)
     manager = manager_of(scaled)
@@ -98,7 +101,7 @@ def test_entries_that_are_removed_and_made_anew_have_their_own_guards() -> None:
         assert not depyf.why(compiled, torch.ones(2), 9, {"shift": 1.0}).entries
 
 
-@needs_guard_trees
+@pytest.mark.skipif(IS_OLD, reason="PyTorch before 2.13 keeps guards after a reset, also if nothing was asked")
 def test_nothing_is_kept_of_entries_that_are_gone() -> None:
     class Own:
         factor = 2
