@@ -46,12 +46,13 @@ new one.
 _NO_NAMES = "has no constant names"
 """How a call with keywords is refused whose names were pushed before a block began."""
 _IN_CONTEXTS = ["in_two_contexts", "in_three_contexts"]
-_BELOW = dict.fromkeys(
-    _IN_CONTEXTS, "the code of two contexts around a graph break takes values from below both blocks"
-)
-NOT_PROVED: Dict[Tuple[int, int], Dict[str, str]] = {
+_BELOW = {
+    **dict.fromkeys(_IN_CONTEXTS, "the code of two contexts around a graph break takes values from below both blocks"),
     # The function, its arguments and their names are pushed before the block of the context begins.
-    (3, 8): {**_BELOW, "effect_update_in_a_with": "a call in a context takes all of its values from below the block"},
+    "effect_update_in_a_with": "a call in a context takes all of its values from below the block",
+}
+NOT_PROVED: Dict[Tuple[int, int], Dict[str, str]] = {
+    (3, 8): _BELOW,
     (3, 9): _BELOW,
     # With PyTorch 2.9; with 2.14 and 2.15 they are proved.
     (3, 12): {

@@ -306,13 +306,13 @@ RECORD_FUNCTION_FAST = _Name("torch._C._profiler", "_RecordFunctionFast", "profi
 GUARDED_CACHE = _Name(_CODECACHE, "GuardedCache", "stages that a warm cache skips are not stored", "2.8")
 AOT_HITS = _Name("torch._functorch._aot_autograd.autograd_cache", "AOTAutogradCache", "stages may stand twice", "2.5")
 ASYNC_COMPILE = _Name(
-    "torch._inductor.async_compile", "AsyncCompile", "attach says of kernels that they are lowered", "2.6"
+    "torch._inductor.async_compile", "AsyncCompile", "attach says of kernels that they are lowered", "2.4"
 )
 KERNEL_POOL = _Name(
     "torch._inductor.async_compile",
     "AsyncCompile.pool",
     "shadow checks no call after Inductor has built a kernel",
-    "2.6",
+    "2.4",
 )
 LAUNCH_TRACER = _Name(
     "torch._inductor.debug", "set_kernel_post_grad_provenance_tracing", "launches of kernels have no nodes", "2.8"
