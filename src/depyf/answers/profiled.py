@@ -167,7 +167,7 @@ class Profiled(Answer, kind="profile"):
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
     compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
     ``limits`` are of the machine, None where they could not be measured. ``not_fused`` are pairs of parts of kernels
-    with the reasons of Inductor's scheduler, those of the slowest kernels first; empty where PyTorch gives none.
+    with the reasons of Inductor's scheduler, the slowest kernels first; empty where PyTorch gives none.
     """
 
     function: str

@@ -47,8 +47,8 @@ class Beside:
     for that median. ``saved`` are the seconds that a call saves, the median of all pairs, negative where compiled calls
     are slower. ``overhead`` is the time of a compiled call that checks guards and calls graphs. ``break_even`` is
     the number of calls after which the compile time is paid back, None where compiled calls are not faster.
-    ``break_even_low`` to ``break_even_high`` is its interval by that of ``saved``; the compile time is one measurement,
-    and has none.
+    ``break_even_low`` to ``break_even_high`` is the interval of ``break_even`` that follows from the interval of
+    ``saved``; the compile time is one measurement, without an interval.
     """
 
     compiled: Spread

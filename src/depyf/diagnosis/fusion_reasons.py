@@ -67,14 +67,14 @@ _ROWS: Tuple[Tuple[str, str, str], ...] = (
     ("epilogue reads from buffers other", "{first} is a Triton kernel of yours, {second} reads other tensors too", ""),
     ("node1 and node2 uses different buf layouts", "{first} is a Triton kernel of yours with another layout", ""),
     ("grouped node must not be fused", "PyTorch keeps a group of operations together and apart from others", ""),
-    ("fusion for buffer explicit disabled", "a pass of PyTorch has forbidden to fuse one of them", ""),
+    ("fusion for buffer explicit disabled", "a pass of PyTorch has forbidden to fuse one of the two parts", ""),
     ("device mismatch", "they run on different devices", "tensors on one device make the copy between them needless"),
     # Lists of tensors.
     ("foreach do not have same length", f"{_FOREACH}, and the lists are of different lengths", ""),
     ("candidate producer is a reduction, foreach", f"{_FOREACH}, which takes no reduction ({{first}})", ""),
     ("candidate consumer is a reduction, foreach", f"{_FOREACH}, which takes no reduction ({{second}})", ""),
-    ("candidate producer is not dep of any foreach", f"{_FOREACH}, and none of them reads {{first}}", ""),
-    ("candidate consumer has no dep in any foreach", f"{_FOREACH}, and {{second}} reads none of them", ""),
+    ("candidate producer is not dep of any foreach", f"{_FOREACH}, and no operation of the list reads {{first}}", ""),
+    ("candidate consumer has no dep in any foreach", f"{_FOREACH}, and {{second}} reads no result of the list", ""),
     # What was tried on the GPU.
     ("register spilling of the first kernel", f"{_REGISTERS} {{first}}", ""),
     ("register spilling of the second kernel", f"{_REGISTERS} {{second}}", ""),
@@ -103,7 +103,7 @@ _ROWS: Tuple[Tuple[str, str, str], ...] = (
     ("nodes numel/rnumel incompatibility", f"{_SIZES}: {{first}} has another size than the reduction", ""),
     ("nodes numel incompatibility", f"{_SIZES}: these have different sizes", ""),
     ("tiling mismatch", f"{_LOOPS}: these have different ones {{more}}", ""),
-    ("invalid tiling for reduction", f"{_LOOPS}: that of {{first}} does not suit the reduction", ""),
+    ("invalid tiling for reduction", f"{_LOOPS}: the order of {{first}} does not suit the reduction", ""),
     ("invalid loop order and tiling for native matmul", f"{_LOOPS}: these don't suit the matrix product", ""),
 )  # fmt: skip
 

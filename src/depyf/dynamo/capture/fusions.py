@@ -52,8 +52,8 @@ class FusionNotes:
         rows = private_names.CPP_FUSES_VERTICALLY, private_names.CPP_FUSES_HORIZONTALLY
         return [
             replace_attribute(row.owner(), row.name, self._refusals_of(row))
-            for row in rows
-            if _is_reported() and row.find() is not None
+            for row in (rows if _is_reported() else ())
+            if row.find() is not None
         ]
 
     def _noting(self, original: Callable[..., object]) -> Callable[..., object]:
@@ -95,7 +95,7 @@ class FusionNotes:
 
     @safely("noting what is fused")
     def _note_end(self, scheduler: object, made: Sequence[object]) -> None:
-        """Note the nodes that are left, and which of them share data with a call of a library."""
+        """Note the nodes that are left, and those that share data with a call of a library."""
         groups = self._noted()[1]
         users: Dict[str, List[object]] = {}
         for node in made:

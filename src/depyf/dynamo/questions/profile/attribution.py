@@ -119,6 +119,10 @@ class Attribution:
             reason = self._owners.why_outside(known.site, unit.around.region)
             _grow(self._outside.setdefault((line, reason), _Row()), whole, known.name)
 
+    def _owners_of_running(self, kernel: ModuleKernel) -> Owners:
+        self._ran[id(kernel)] = kernel
+        return self._owners.of_kernel(kernel)
+
     def _known(self, unit: Unit) -> _Known:
         around = unit.around
         site = next((each.site for each in self._listed.get(id(unit), ()) if each.site is not None), None)
@@ -128,23 +132,18 @@ class Attribution:
             if kernel is None:  # compiled before the session: its graph is known only by the region
                 self.unknown.add(mark)
                 return _Known(mark.name, KERNEL, around.region or "?", owner_of_caller(site), around.backward)
-            self._ran[id(kernel)] = kernel
-            owners = self._owners.of_kernel(kernel) or owner_of_caller(site)
+            owners = self._owners_of_running(kernel) or owner_of_caller(site)
             return _Known(mark.name, KERNEL, kernel.compile_id or "?", owners, bool(kernel.backward))
         name = unit.name
         if unit.named:
             kernel = self._owners.launched(around.region, name, backward=around.backward)
-            owners = ()
-            if kernel is not None:
-                self._ran[id(kernel)] = kernel
-                owners = self._owners.of_kernel(kernel)
+            owners = () if kernel is None else self._owners_of_running(kernel)
             return _Known(name, KERNEL, around.region, owners, around.backward)
         if site is not None and site.generated:
             call = self._owners.called_at(site)
             if call is None:
                 return _Known(name, OPERATION, around.region or "?", owner_of_caller(site), around.backward)
-            self._ran[id(call)] = call
-            owners = self._owners.of_kernel(call) or owner_of_caller(site)
+            owners = self._owners_of_running(call) or owner_of_caller(site)
             return _Known(call.name, LIBRARY_CALL, call.compile_id or "?", owners, bool(call.backward), site)
         if site is not None and site.node:
             owners = self._owners.of_nodes(around.region, [site.node], backward=around.backward)

@@ -14,7 +14,7 @@ from depyf.report.model.run import ModuleKernel
 
 _MOST_NODES = 3
 _LONGEST_FIRST = 100
-"""So many pairs are in a result at most; those of the slowest kernels."""
+"""So many pairs are in a result at most: the pairs of the slowest kernels."""
 
 
 def not_fused(
@@ -23,8 +23,8 @@ def not_fused(
     owners: KnownOwners,
     device: str,
 ) -> Tuple[NotFused, ...]:
-    """Return the pairs of these kernels, those of the slowest first. ``seconds`` are by name, graph and whether it is a
-    backward; a pair of which one kernel did not run is left out."""
+    """Return the pairs of these kernels, the pairs of the slowest kernels first. ``seconds`` are by name, graph and
+    whether the graph is a backward; a pair is left out unless both kernels ran."""
     found: Dict[NotFused, float] = {}
     for kernel in kernels:
         for first, nodes, second, others, reason in kernel.unfused:
