@@ -122,7 +122,8 @@ def test_the_collector_does_not_run_while_files_are_made(tmp_path: Path) -> None
     def note(phase: str, info: Dict[str, int]) -> None:
         frame = sys._getframe(1)
         while phase == "start" and frame.f_back is not None:
-            if "depyf/dynamo/" in frame.f_code.co_filename:
+            path = frame.f_code.co_filename
+            if "depyf/dynamo/" in path and not path.endswith("run_callback.py"):  # its ``_write`` writes no file
                 seen.append(frame.f_code.co_name)
             frame = frame.f_back
 
