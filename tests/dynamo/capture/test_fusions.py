@@ -132,13 +132,17 @@ def test_the_decision_and_the_hooks_of_pytorch_stay() -> None:
         first, second = Node("op0"), Node("op1")
         why = private_names.WHY_NO_FUSE.owner()(first, second)
         why("device mismatch (%s vs %s)", "a", "b")
+        private_names.WHY_NO_FUSE.owner()(second, first)("invalid tiling for reduction %d", "no number")
         assert str(why) == "cannot fuse op0 with op1: device mismatch (a vs b)"
     finally:
         for each in reversed(undo):
             each()
     assert [row.find() for row in rows] == before
     notes._note_end(SimpleNamespace(unfusable_node=lambda node: False), [first, second])
-    assert notes.take([{"op0": ["sin"]}, {"op1": ["cos"]}]) == [(0, ["sin"], 1, ["cos"], "device mismatch (a vs b)")]
+    assert notes.take([{"op0": ["sin"]}, {"op1": ["cos"]}]) == [
+        (0, ["sin"], 1, ["cos"], "device mismatch (a vs b)"),
+        (1, ["cos"], 0, ["sin"], "invalid tiling for reduction %d"),
+    ]
 
 
 def test_nothing_is_hooked_where_no_launch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import re
 import threading
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from depyf.base.asynchronous import synchronous
 from depyf.base.own_builtins import keep_builtins
 from depyf.dynamo.hooks import private_names
 from depyf.dynamo.hooks.attribution import current_compile_id
@@ -62,7 +63,7 @@ class FusionNotes:
             result = original(why, reason, *args)
             if reason != _NOTHING_IN_COMMON:
                 names = private_names.FIRST_NOT_FUSED.of(why), private_names.SECOND_NOT_FUSED.of(why)
-                self._note(*names, lambda: reason % args if args else reason)
+                self._note(*names, lambda: _filled_in(reason, args))
             return result
 
         return called
@@ -158,6 +159,14 @@ def _is_reported() -> bool:
     """Return whether this PyTorch reports which nodes a launch computes; without it no reason is tied to a kernel, and
     the scheduler of those versions has other signatures."""
     return private_names.LAUNCH_TRACER.find() is not None
+
+
+def _filled_in(reason: str, args: Tuple[object, ...]) -> str:
+    """Return PyTorch's text with its arguments, or as it is where these have no text: launches must not be lost."""
+    try:
+        return reason % args if args else reason
+    except synchronous():
+        return reason
 
 
 def operation_of(node: object) -> str:
