@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib
 import os
@@ -308,7 +309,9 @@ def test_nothing_changes() -> None:
     gradient, counted = x.grad.clone(), (entries(Model.forward), entries(helper))
     before, numbers, python = state(model), torch.get_rng_state(), random.getstate()
     settings = torch._inductor.config.fallback_random
+    counters = copy.deepcopy(torch._dynamo.utils.counters)
     answer = depyf.compare(compiled, x)
+    assert counters == torch._dynamo.utils.counters
     assert answer.same, str(answer)
     assert answer.backend == "aot_eager"
     assert "norm.running_mean afterwards" in [value.name for value in answer.stages[0].values]

@@ -113,7 +113,7 @@ def set_stance(name: str, *, skip_guards: bool = False) -> Undo:
 
     if skip_guards:
         torch.compiler.set_stance(name, skip_guard_eval_unsafe=True)
-    else:
+    elif name != "default" or has_stances():  # before 2.6 there is no other stance
         torch.compiler.set_stance(name)  # PyTorch 2.6 knows no other argument
     return restore
 

@@ -36,14 +36,22 @@ def last_attempt(code: CodeType) -> Optional[Attempt]:
 
 
 def attempts_kept() -> Callable[[], None]:
-    """Return what takes away the records of the compilations that follow: depyf's own are none of the program's."""
+    """Return what takes away the records of the compilations that follow, and their part of PyTorch's counters:
+    depyf's own compilations are none of the program's."""
     before = list(private_names.COMPILATION_METRICS.find() or ())
+    counted = {group: dict(counts) for group, counts in (private_names.COUNTERS.find() or {}).items()}
 
     def restore() -> None:
         records = private_names.COMPILATION_METRICS.find()
         if records is not None:
             records.clear()
             records.extend(before)  # also those that later ones have pushed out
+        counters = private_names.COUNTERS.find()
+        for group in list(counters or ()):
+            counters[group].clear()
+            counters[group].update(counted.get(group, ()))
+            if group not in counted:
+                del counters[group]
 
     return restore
 
