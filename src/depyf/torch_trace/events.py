@@ -145,6 +145,11 @@ def _compile_id(record: Mapping[str, object]) -> Optional[str]:
     return sys.intern(f"{prefix}/{frame}" if prefix else frame)
 
 
+def is_of_dynamo(frame: Mapping[str, object]) -> bool:
+    """Return whether a frame of a stack, with its file name, is of the module of PyTorch that starts compilations."""
+    return str(frame.get("filename")).replace("\\", "/").endswith("torch/_dynamo/convert_frame.py")
+
+
 def resolve_frames(frames: Any, names: Mapping[object, str]) -> List[Dict[str, Any]]:
     """Return a stack of the trace with the numbers of file names replaced by ``names``."""
     resolved = []

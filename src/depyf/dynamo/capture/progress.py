@@ -22,7 +22,7 @@ from depyf.dynamo.capture.steps import AFTER
 from depyf.dynamo.hooks import torch_names
 from depyf.dynamo.hooks.safely import safely, with_rank
 from depyf.dynamo.hooks.structured_trace_listener import interned_strings
-from depyf.torch_trace.events import FORWARD_METRICS, METRICS, START, Event
+from depyf.torch_trace.events import FORWARD_METRICS, METRICS, START, Event, is_of_dynamo
 
 if TYPE_CHECKING:
     from depyf.dynamo.capture.session import Session
@@ -191,8 +191,8 @@ class CompilationProgress:
             self._shown = float("inf")
 
     def _function(self, event: Event) -> Optional[str]:
-        """Return ``name (file.py:12)`` of the frame, from the first event of a compilation; ``None`` for other
-        events."""
+        """Return ``name (file.py:12)`` of the frame, from the first event of a compilation. ``None`` for other events,
+        and where the stack ends in Dynamo (PyTorch 2.4)."""
         stack: Any = event.meta.get("stack") if isinstance(event.meta, dict) else None
         if event.name != START or not stack:
             return None
@@ -200,6 +200,8 @@ class CompilationProgress:
         path = frame.get("filename")
         if not isinstance(path, str):
             path = next((name for name, number in list(self.numbers().items()) if number == path), "?")
+        if is_of_dynamo({"filename": path}):
+            return None
         return f"{frame.get('name')} ({os.path.basename(path)}:{frame.get('line')})"
 
 

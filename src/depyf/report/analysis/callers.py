@@ -13,9 +13,7 @@ from depyf.report.analysis.shapes import LinesOfCode, own_places
 from depyf.report.analysis.sources import Sources
 from depyf.report.model.run import Place, Run
 from depyf.torch_trace.breaks import break_report
-from depyf.torch_trace.events import CALL_SITE, GRAPH_BREAK, START, Event, resolve_frames
-
-_STARTS_TO_COMPILE = "torch/_dynamo/convert_frame.py"
+from depyf.torch_trace.events import CALL_SITE, GRAPH_BREAK, START, Event, is_of_dynamo, resolve_frames
 
 
 def of_callers(events: Sequence[Event]) -> List[Event]:
@@ -72,13 +70,9 @@ def _stacks_inside(
         if event.compile_id and event.name != CALL_SITE and isinstance(frames, list):
             whole = resolve_frames([each for each in frames if isinstance(each, Mapping)], names)
             # Before Dynamo's frame are the calls of the program, after it torch's own and what Dynamo traces.
-            before = list(itertools.takewhile(lambda frame: not _is_of_dynamo(frame), whole))
+            before = list(itertools.takewhile(lambda frame: not is_of_dynamo(frame), whole))
             if len(before) < len(whole):
                 yield event.compile_id, own_places(before, {}, sources, written)
-
-
-def _is_of_dynamo(frame: Mapping[str, object]) -> bool:
-    return str(frame.get("filename")).replace("\\", "/").endswith(_STARTS_TO_COMPILE)
 
 
 def _stacks_of_breaks(
