@@ -495,8 +495,8 @@ def _cause_of_number(guard: Guard) -> GuardCause:
 
 def _length(guard: Guard) -> GuardExplanation:
     (before, now), name = _values(guard), guard.subject
-    has = "is empty" if now == "0" else f"has {items(now or 'another number of')}"
-    now = "empty" if now == "0" else now  # as the guard of an empty one has it
+    now = "empty" if now == "0" else now  # a guard that was read from an entry of PyTorch 2.4 has "empty" already
+    has = "is empty" if now == "empty" else f"has {items(now or 'another number of')}"
     return GuardExplanation(name, f"{name} {has}, and was compiled for {before}", before, now, cause=GuardCause.LENGTH)
 
 

@@ -274,6 +274,7 @@ def test_in_a_dump_the_line_of_the_program_is_named_where_a_scheduler_has_wrappe
         for _ in range(3):
             compiled()
             scheduler.step()
-    lines = {each.place[1] for each in watched.happened if each.place is not None}
+    of_torch = "_use_grad"  # up to PyTorch 2.4 the optimizer itself breaks the graph
+    lines = {each.place[1] for each in watched.happened if each.place is not None and each.function != of_torch}
     assert lines == {train.__code__.co_firstlineno + 1}
     assert {each.kind for each in watched.happened} >= {"graph break", "recompile"}
