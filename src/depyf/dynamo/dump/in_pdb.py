@@ -2,7 +2,8 @@
 
 - It stops in the user's frame itself, and not in a call of ``breakpoint()`` that depyf would make: ``next`` and ``up``
   then show the user's lines.
-- ``step`` passes the frames of PyTorch that stand between the user's lines and the files of the dump.
+- ``step`` passes the frames of PyTorch and depyf that stand between the user's lines and the files of the dump, and
+  what these call in the standard library.
 - A breakpoint in a function that was compiled never stops, as the files of the dump run in its place. The breakpoint
   is set there, too.
 """
@@ -10,21 +11,35 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import functools
 import os
 import pdb
 import sys
+import sysconfig
 from types import FrameType
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.source_lines import source_line
-from depyf.dynamo.hooks.debuggers import NOT_STEPPED_INTO, monitored_by_pdb
+from depyf.dynamo.hooks.debuggers import monitored_by_pdb
 from depyf.dynamo.hooks.patching import Undo, replace_attribute
 from depyf.dynamo.hooks.safely import safely
 from depyf.report.model.manifest import ManifestError
 from depyf.report.model.run import Artifact, Run
 from depyf.report.read.reading import NothingToRead, load
+
+_OWN_MODULES = ("depyf", "depyf.*", "_weakrefset")  # a finalizer of depyf's runs at the line that follows debug()
+_NOT_STEPPED_INTO = (
+    *_OWN_MODULES,
+    # All of PyTorch but the modules that Inductor writes: torch._inductor.runtime.compile_tasks.*
+    *("torch", "torch.[!_]*", "torch._[!i]*", "torch._inductor.[!r]*", "torch._inductor.runtime.[!c]*"),
+)
+"""The modules whose frames ``step`` and ``next`` pass, as ``bdb`` matches them. A breakpoint in them stops all the
+same."""
+
+_STANDARD_LIBRARY = (os.path.join(sysconfig.get_paths()["stdlib"], ""), "<frozen ")
+_PACKAGES = ("site-packages", "dist-packages")
 
 
 def is_pdb(*, default_hook: bool) -> bool:
@@ -57,7 +72,17 @@ def stop_in_pdb(frame: FrameType, directory: Optional[str]) -> List[Undo]:
     left for ``next`` and ``up`` to show. ``directory`` is the dump. Return what is to be undone at the end."""
     tracer = getattr(sys.gettrace(), "__self__", None)
     debugger = tracer if isinstance(tracer, pdb.Pdb) else pdb.Pdb()
-    undos = [replace_attribute(debugger, "skip", {*(debugger.skip or ()), *NOT_STEPPED_INTO})]
+    before = debugger.skip
+
+    def skip_as_before() -> None:
+        # The rest of leaving debug() runs after this, and the user may step from there into the next debug(): pdb goes
+        # on to pass the frames of both.
+        debugger.skip = {*(before or ()), *_OWN_MODULES}
+
+    debugger.skip = {*(before or ()), *_NOT_STEPPED_INTO}
+    if not isinstance(debugger.stop_here, _StopHere):
+        debugger.stop_here = _StopHere(debugger)  # type: ignore[method-assign]
+    undos: List[Undo] = [skip_as_before]
     if directory is not None:
         undos.append(replace_attribute(debugger, "set_break", _also_where_it_runs(debugger, directory)))
 
@@ -72,6 +97,43 @@ def stop_in_pdb(frame: FrameType, directory: Optional[str]) -> List[Undo]:
     # A frame's own function is called only while there is a global one, which traces no frame that is entered.
     sys.settrace(lambda entered, event, arg: None)
     return undos
+
+
+class _StopHere:
+    """``Bdb.stop_here`` of one debugger, which passes what depyf calls, and the standard library where a passed module
+    calls it (``contextlib``, ``importlib``). What the user's code calls there is stepped into as without depyf."""
+
+    def __init__(self, debugger: pdb.Pdb) -> None:
+        self._debugger = debugger
+        self._original: Callable[[FrameType], bool] = debugger.stop_here
+
+    def __call__(self, frame: FrameType) -> bool:
+        return self._original(frame) and not self._is_for_others(frame)
+
+    def _is_for_others(self, frame: FrameType) -> bool:
+        caller: Optional[FrameType] = frame.f_back
+        path, name = frame.f_code.co_filename, _module_of(frame)
+        # PyTorch's frames are passed here only if depyf has called them: whether step goes there is said by ``skip``.
+        while caller is not None and (_is_of_the_library(path) or _is_passed(name)):
+            path, name = caller.f_code.co_filename, _module_of(caller)
+            if name.partition(".")[0] == "depyf" or self._debugger.is_skipped_module(name):
+                return True
+            caller = caller.f_back
+        return False
+
+
+def _module_of(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    return name if isinstance(name, str) else ""
+
+
+@functools.lru_cache(maxsize=None)
+def _is_passed(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _NOT_STEPPED_INTO)
+
+
+def _is_of_the_library(path: str) -> bool:
+    return path.startswith(_STANDARD_LIBRARY) and not any(each in path for each in _PACKAGES)
 
 
 def _also_where_it_runs(debugger: pdb.Pdb, directory: str) -> Callable[..., Optional[str]]:

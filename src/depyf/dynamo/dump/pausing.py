@@ -56,7 +56,8 @@ class Debug(HookedContext[object]):
         from depyf.dynamo.dump.in_pdb import asking_for_commands  # with pdb and readers of dumps: sessions need neither
 
         with asking_for_commands():
-            self._undo += _pause_in(_user_frame(sys._getframe(1)))
+            # First in the list, so that it is undone last: the other undos are no place for ``step`` to go.
+            self._undo[:0] = _pause_in(_user_frame(sys._getframe(1)))
 
     def __repr__(self) -> str:
         return f"depyf.debug(): {'open: nothing new is compiled' if self._open else 'not open'}"

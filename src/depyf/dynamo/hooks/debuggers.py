@@ -131,15 +131,6 @@ def _watch(module: str) -> object:
     return replace_attribute(debugger, method, stopped)
 
 
-NOT_STEPPED_INTO = (
-    *("depyf", "depyf.*", "contextlib", "importlib.*", "logging", "typing"),
-    # All of PyTorch but the modules that Inductor writes: torch._inductor.runtime.compile_tasks.*
-    *("torch", "torch.[!_]*", "torch._[!i]*", "torch._inductor.[!r]*", "torch._inductor.runtime.[!c]*"),
-)
-"""The modules whose frames ``step`` and ``next`` pass, as ``bdb`` matches them: what runs between the user's lines and
-the files of the dump. A breakpoint in them stops all the same."""
-
-
 _TOOL_OF_BDB = "bdbtracer"
 """The name under which ``bdb`` uses ``sys.monitoring``, as pdb makes it do since Python 3.14."""
 
