@@ -422,7 +422,8 @@ class Capture:
 
 @safely("writing a graph file")
 def _write_graph_file(session: Session, event: Event) -> None:
-    dump_graph(session, event)
+    with without_collector():
+        dump_graph(session, event)
 
 
 capture = Capture()
