@@ -170,8 +170,10 @@ def test_calls_do_not_need_builtins_that_the_program_has_replaced(tmp_path: Path
     x = torch.arange(3.0)
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     compiled(x)
-    # PyTorch's own calls need some of them in some versions.
-    plain = [name for name in BUILTINS if _result(name, lambda: compiled(x)) is not None]
+    # PyTorch's own calls need some of them in some versions. In 2.7 its C++ does not handle what isinstance raises: the
+    # process ends.
+    names = [name for name in BUILTINS if name != "isinstance" or not torch.__version__.startswith("2.7.")]
+    plain = [name for name in names if _result(name, lambda: compiled(x)) is not None]
     with depyf.prepare_debug(tmp_path):
         assert [name for name in plain if _result(name, lambda: compiled(x)) != [1.0, 2.0, 3.0]] == []
     assert {"id", "any"} <= set(plain)

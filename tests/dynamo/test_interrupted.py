@@ -244,7 +244,7 @@ def test_a_time_limit_while_compiled_code_runs_does_not_end_the_process(
 
 
 INTERRUPTED = """
-import contextlib, logging, random, signal, sys
+import contextlib, logging, random, signal, sys, time
 import torch, depyf
 
 class Limit(Exception):
@@ -273,9 +273,15 @@ signal.signal(signal.SIGALRM, handler)
 x, chosen, interrupted, ran = torch.ones(3), random.Random(0), 0, 0
 f(x)
 with context, depyf.trace() as record:
+    times = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        f(x)
+        times.append(time.perf_counter() - begin)
+    took = sorted(times)[10]
     for _ in range(500):
         with contextlib.suppress(kind):
-            signal.setitimer(signal.ITIMER_REAL, chosen.uniform(1e-5, 5e-4))
+            signal.setitimer(signal.ITIMER_REAL, chosen.uniform(1e-5, 5 * took))  # in the first calls
             try:
                 for _ in range(60):  # PyTorch loses some of the exceptions, also without depyf
                     f(x)

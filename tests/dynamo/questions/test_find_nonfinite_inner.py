@@ -42,6 +42,8 @@ def find(name: str, directory: Path, backend: str) -> Any:
     ],
 )
 def test_the_operation_inside_is_found(name: str, backend: str, tmp_path: Path) -> None:
+    if name in ("later_step_of_a_scan", "one_of_a_map") and torch.__version__.startswith("2.7."):
+        pytest.skip("the graphs of scan and map have the line of the call only in PyTorch 2.7")
     planted = programs.INNER[name]
     found = find(name, tmp_path, backend)
     first = found.first

@@ -190,10 +190,10 @@ LIMIT_RAISED = _Name("torch._dynamo.exc", "FailOnRecompileLimitHit", "the except
 FULLGRAPH_COUNT = _Name(
     _EVAL_FRAME_C, "set_fullgraph_compiled_frame_count", "why does not know that fullgraph=True raises", "2.13"
 )
-GUARD_FILTER = _Word("torch._dynamo.hooks", "guard_filter_fn", "guards that were dropped are not named as such", "2.6")
+GUARD_FILTER = _Word("torch._dynamo.hooks", "guard_filter_fn", "guards that were dropped are not named as such", "2.8")
 DYNAMO_HOOKS = _Word(_CONVERT_FRAME, "hooks", "guards that were dropped are not named as such")
 BUILD_GUARDS = _Name(
-    _GUARDS, "CheckFunctionManager.build_guards", "shadow does not know which guards were dropped", "2.7"
+    _GUARDS, "CheckFunctionManager.build_guards", "shadow does not know which guards were dropped", "2.8"
 )
 UNSUPPORTED = _Name("torch._dynamo.exc", "Unsupported", "graph breaks are treated as errors")
 USER_ERROR = _Name("torch._dynamo.exc", "UserError", "graph breaks are treated as errors")
