@@ -24,6 +24,7 @@ OPERATION: Final = "operation"
 _MOST_LINES = 25
 _MOST_KERNELS = 15
 _MOST_PAIRS = 8
+_MOST_GAPS = 6
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,62 @@ class NotFused:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """A stretch of a call in which nothing computed: on a GPU no kernel, without one no kernel and no operation.
+
+    ``after`` is the line that computed last, ``before`` the line that computed next; None at the begin and at the end
+    of the call, and where the line is not known. ``seconds`` are of one call, ``times`` is how often a call has the
+    gap. ``guards``, ``calling`` and ``launching`` are parts of ``seconds`` in which the calling thread evaluated
+    guards, ran the wrappers of graphs, and launched kernels of a GPU; the rest is other Python.
+    """
+
+    after: Optional[Line]
+    before: Optional[Line]
+    seconds: float
+    times: float = 1.0
+    guards: float = 0.0
+    calling: float = 0.0
+    launching: float = 0.0
+
+    @property
+    def python(self) -> float:
+        return max(0.0, self.seconds - self.guards - self.calling - self.launching)
+
+    def parts(self) -> Dict[str, float]:
+        """Return what the calling thread did meanwhile, in seconds by name, without what took no time."""
+        named = {"guards": self.guards, "calling graphs": self.calling, "launching kernels": self.launching}
+        return {name: value for name, value in {**named, "other Python": self.python}.items() if value}
+
+    def __str__(self) -> str:
+        did = ", ".join(f"{name} {duration(value)}" for name, value in self.parts().items())
+        return f"{duration(self.seconds)} {between(self.after, self.before)}: {did}"
+
+
+def between(after: Optional[Line], before: Optional[Line]) -> str:
+    """Say where a gap is: between two lines, or at an end of the call."""
+    first, second = (None if each is None else f"{shortened(each.file)}:{each.line}" for each in (after, before))
+    if first is not None and second is not None:
+        return f"on {first}" if first == second else f"between {first} and {second}"
+    return f"after {first}" if first is not None else f"before {second}" if second is not None else "in the call"
+
+
+@dataclass(frozen=True)
+class TimelineEntry:
+    """What ran from ``start`` on, in seconds since the call began. ``what`` is a kind of kernel, "guards", "calling"
+    (the wrappers of graphs) or "launching" (of a kernel of a GPU). ``where``: the calling thread, another one, or the
+    device. ``graph`` and ``lines`` as in ``KernelTime``."""
+
+    name: str
+    what: str
+    where: str
+    start: float
+    seconds: float
+    graph: str = ""
+    lines: Tuple[Line, ...] = ()
+    backward: bool = False
+
+
+@dataclass(frozen=True)
 class Outside:
     """Operations on a line that ran in no compiled graph, and the reason, as far as it is known."""
 
@@ -167,7 +224,8 @@ class Profiled(Answer, kind="profile"):
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
     compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
     ``limits`` are of the machine, None where they could not be measured. ``not_fused`` are pairs of parts of kernels
-    with the reasons of Inductor's scheduler, the slowest kernels first; empty where PyTorch gives none.
+    with the reasons of Inductor's scheduler, the slowest kernels first; empty where PyTorch gives none. ``gaps`` are the
+    times in which nothing computed, the longest first; ``timeline`` is what ran in the call of median length.
     """
 
     function: str
@@ -186,6 +244,8 @@ class Profiled(Answer, kind="profile"):
     times: Tuple[float, ...] = field(default=(), repr=False)
     limits: Optional[MachineLimits] = None
     not_fused: Tuple[NotFused, ...] = field(default=(), repr=False)
+    gaps: Tuple[Gap, ...] = field(default=(), repr=False)
+    timeline: Tuple[TimelineEntry, ...] = field(default=(), repr=False)
 
     def sentences(self) -> Tuple[str, ...]:
         """Say in three sentences whether compiling pays; raises ``ValueError`` where eager mode was not measured."""
@@ -280,6 +340,7 @@ def _text(profiled: Profiled) -> Iterator[str]:
         told = f"{kernel.name}{where}  {lines}".rstrip() + _of_limits(profiled.limits, kernel.cost)
         yield f"  {duration(kernel.cost.seconds):>9} {kernel.cost.calls:>6g}  {told}"
     yield from _more(profiled.kernels, _MOST_KERNELS, "kernel")
+    yield from _gaps(profiled)
     yield from (f"  not fused: {pair}" for pair in profiled.not_fused[:_MOST_PAIRS])
     yield from _more(profiled.not_fused, _MOST_PAIRS, "pair")
     for outside in profiled.outside[:_MOST_KERNELS]:
@@ -288,6 +349,18 @@ def _text(profiled: Profiled) -> Iterator[str]:
 
 
 _NAMED_SHARE = 0.01
+
+
+def _gaps(profiled: Profiled) -> Iterator[str]:
+    """Yield the sum of the gaps, and those that take a share of the call that is named."""
+    whole, total = profiled.parts.seconds, sum(each.seconds for each in profiled.gaps)
+    if not whole or total < _NAMED_SHARE * whole:
+        return
+    waits = "the GPU computes nothing" if profiled.device != "cpu" else "no kernel and no operation runs"
+    yield f"  gaps: in {duration(total)} of a call ({_percent(total / whole)}) {waits}"
+    named = [each for each in profiled.gaps if each.seconds >= _NAMED_SHARE * whole]
+    yield from (f"    {gap}" for gap in named[:_MOST_GAPS])
+    yield from _more(named, _MOST_GAPS, "gap")
 
 
 def _of_limits(limits: Optional[MachineLimits], cost: Cost) -> str:

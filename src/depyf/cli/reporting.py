@@ -63,7 +63,10 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def _add_output(report: argparse.ArgumentParser) -> None:
     report.add_argument(
-        "--perfetto", metavar="FILE.json", type=_json_file, help="write the phases as a trace for ui.perfetto.dev, too"
+        "--perfetto",
+        metavar="FILE.json",
+        type=_json_file,
+        help="write phases and profiled calls for ui.perfetto.dev, too",
     )
     report.add_argument(
         "--flow",

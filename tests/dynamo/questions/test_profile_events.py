@@ -10,7 +10,9 @@ import pytest
 pytest.importorskip("torch")
 
 from depyf.answers.nonfinite import Line
+from depyf.answers.profiled import Gap
 from depyf.dynamo.capture.records import KernelFile
+from depyf.dynamo.questions.profile import attribution, timeline
 from depyf.dynamo.questions.profile.align import align
 from depyf.dynamo.questions.profile.attribution import Attribution
 from depyf.dynamo.questions.profile.listing import Listed, Listing, Site
@@ -56,6 +58,7 @@ class Event:
     fwd_thread: Optional[int] = None
     kernels: Sequence[Kernel] = field(default_factory=tuple)
     device_type: object = "DeviceType.CPU"
+    is_user_annotation: bool = False
 
 
 def event(
@@ -233,6 +236,103 @@ def test_kernels_of_triton_are_known_by_their_names_and_so_are_those_of_a_replay
     assert [(line, forward) for _, line, forward, _ in seconds_of(found)] == [(3, 20.0), (4, 20.0)]
     kernels = {each.name: (each.kind, each.graph, round(each.cost.seconds * 1e6)) for each in found.kernels()}
     assert kernels == {"triton_poi_fused_0": ("kernel", "0/0", 40), "sm90_gemm": ("kernel", "0/0", 50)}
+
+
+def in_us(gaps: Sequence[Gap]) -> List[Tuple[object, ...]]:
+    """Return gaps as lines and microseconds: the whole, guards, calling, launching."""
+    return [
+        (each.after and each.after.line, each.before and each.before.line)
+        + tuple(round(part * 1e6, 3) for part in (each.seconds, each.guards, each.calling, each.launching))
+        for each in gaps
+    ]
+
+
+def test_gaps_are_between_what_computed() -> None:
+    found = attributed(inductor_call()).profiled("f", 1)
+    assert in_us(found.gaps) == [
+        (4, None, 70.0, 0.0, 19.0, 0.0),
+        (None, 3, 60.0, 20.0, 30.0, 0.0),
+        (8, 8, 45.0, 0.0, 0.0, 0.0),
+        (5, 8, 40.0, 0.0, 30.0, 0.0),
+        (8, 4, 25.0, 0.0, 19.0, 0.0),
+        (4, 5, 10.0, 0.0, 10.0, 0.0),
+    ]
+    assert sum(each.seconds for each in found.gaps) == pytest.approx(found.parts.seconds - found.seconds)
+    assert sum(each.guards for each in found.gaps) == pytest.approx(found.parts.guards)
+    assert sum(each.calling for each in found.gaps) == pytest.approx(found.parts.calling)
+    assert str(found.gaps[0]) == "70.0 us after /p/model.py:4: calling graphs 19.0 us, other Python 51.0 us"
+
+
+def test_a_compilation_is_no_gap() -> None:
+    events = [step(number, 1000 * number) for number in range(3)]
+    for at in (0, 1000):
+        events += [event("aten::add", at + 100, at + 200), event("aten::mul", at + 300, at + 400)]
+    events += [event(f"{COMPILED}0.0002", 700, 700)]
+    found = attributed(events, [])
+    # The faster half of two calls is the first, without the time of the compilation.
+    assert [(round(each.seconds * 1e6), each.times) for each in found.profiled("f", 2).gaps] == [(600, 4.0)]
+
+
+def test_on_a_device_a_gap_is_a_time_without_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "machine_limits", lambda device: None)  # a recorded profile is of another machine
+    events = [
+        step(0, 0),
+        event("aten::mm", 100, 150, kernels=[Kernel("gemm", 300)]),
+        event("aten::mm", 160, 210, kernels=[Kernel("gemm", 200)]),
+        event("aten::sin", 500, 900, kernels=[Kernel("sin", 10)]),
+        step(1, 1000),
+    ]
+    of_device = [("gemm", 120, 420), ("gemm", 430, 630), ("sin", 890, 900), ("nothing", 0, 1)]
+    for name, start, end in of_device:
+        made = event(name, start, end)
+        made.device_type = "DeviceType.CUDA"
+        events.append(made)
+    listed = [
+        Listed(name, Site("/p/train.py", line)) for line, name in enumerate(("aten::mm", "aten::mm", "aten::sin"))
+    ]
+    found = attributed(events, listed).profiled("f", 1)
+    assert in_us(found.gaps) == [
+        (1, 2, 260.0, 0.0, 0.0, 260.0),
+        (None, 0, 120.0, 0.0, 0.0, 20.0),
+        (2, None, 100.0, 0.0, 0.0, 0.0),
+        (0, 1, 10.0, 0.0, 0.0, 0.0),
+    ]
+    assert [(each.name, each.where, round(each.start * 1e6)) for each in found.timeline if each.where == "cuda"] == [
+        ("gemm", "cuda", 120),
+        ("gemm", "cuda", 430),
+        ("sin", "cuda", 890),
+    ]
+    assert [each.what for each in found.timeline if each.where != "cuda"] == ["launching"] * 3
+
+
+def test_a_mark_on_the_device_is_no_kernel() -> None:
+    marked = event("triton_poi_fused_0", 50, 100)
+    marked.device_type = "DeviceType.CUDA"
+    marked.is_user_annotation = True
+    launch = event("triton_poi_fused_0", 10, 20, kernels=[Kernel("triton_poi_fused_0", 40.0)])
+    (span,) = spans_of([marked, launch])
+    assert [each.start for each in span.on_device] == [None]
+
+
+def test_the_timeline_has_what_ran_in_order() -> None:
+    found = attributed(inductor_call()).profiled("f", 1).timeline
+    assert [(each.name, round(each.start * 1e6), round(each.seconds * 1e6)) for each in found[:6]] == [
+        ("guards", 10, 20),
+        ("calling graphs", 30, 30),  # the region, the forward and the wrapper, which follow each other at once
+        ("cpp_fused_0", 60, 40),
+        ("calling graphs", 100, 10),
+        ("extern_kernels.addmm", 110, 60),
+        ("calling graphs", 170, 30),
+    ]
+    assert found[2].lines == (Line("/p/model.py", 3), Line("/p/model.py", 4))
+
+
+def test_a_timeline_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (attribution, timeline):
+        monkeypatch.setattr(module, "MOST_RAN", 2)
+    found = attributed(inductor_call()).profiled("f", 1)
+    assert len(found.timeline) == 2
+    assert found.notes == ("the timeline ends after 2 entries of a call: 9 more are not in it",)
 
 
 def test_events_of_the_device_itself_are_no_spans() -> None:

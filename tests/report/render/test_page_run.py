@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,18 @@ from browser import opened
 
 from depyf.report.model.manifest import ManifestError, from_json, to_json
 from depyf.report.model.run import Run, SourceFile
-from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, TimedPair, Timing
+from depyf.report.model.timing import (
+    TimedGap,
+    TimedKernel,
+    TimedLine,
+    TimedModule,
+    TimedOutside,
+    TimedPair,
+    TimedRun,
+    Timing,
+)
 from depyf.report.render.page import render_page
+from depyf.report.render.perfetto import perfetto_trace
 
 SOURCE = "".join(f"line_{number} = '<b>'\n" for number in range(1, 31))
 
@@ -40,6 +51,18 @@ TIMING = Timing(
     not_fused=(
         TimedPair("extern_kernels.mm", "relu, <b>", "it is a call of a library", "try max-autotune", (), ((0, 4),)),
         TimedPair("sin", "mean", "both read the same tensor, in another order"),
+    ),
+    gaps=(
+        TimedGap(2e-3, 1.0, 5e-4, 1e-3, before=(0, 4)),
+        TimedGap(1e-4, 2.5, after=(0, 4), before=(0, 20)),
+    ),
+    timeline=(
+        TimedRun("guards", "guards", "calling thread", 0.0, 5e-4),
+        TimedRun("cpp_fused_sin_0", "kernel", "calling thread", 1e-3, 1e-3, "0/0", False, ((0, 4),)),
+        TimedRun("calling graphs", "calling", "calling thread", 2e-3, 2.5e-4),
+        TimedRun("cpp_fused_sin_1", "kernel", "calling thread", 2.25e-3, 5e-4, "0/0", True, ((0, 4),)),
+        TimedRun("aten::mm", "operation", "thread 9", 2.5e-3, 1e-3),
+        TimedRun("aten::add", "operation", "calling thread", 4e-3, 1e-3, "", False, ((0, 20), (1, 2))),
     ),
 )
 
@@ -77,7 +100,7 @@ def test_lines_have_their_times_and_a_few_lines_around_them(chromium: Any, tmp_p
 def test_modules_kernels_and_what_is_outside(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, page_of(tmp_path / "index.html", run(TIMING)), "#run") as page:
         tables = page.locator(".view-run table:not(.timed-lines)")
-        modules, kernels, outside = (tables.nth(number).locator("tbody tr").all_inner_texts() for number in (0, 1, 3))
+        modules, kernels, outside = (tables.nth(number).locator("tbody tr").all_inner_texts() for number in (0, 1, 4))
         assert [row.split() for row in modules] == [
             ["net.0", "Linear", "1.00", "ms", "2.00", "ms", "3.00", "ms", "1.00", "ms"],
             ["(the", "module", "itself)", "Net", "900", "µs", "900", "µs"],
@@ -110,6 +133,43 @@ def test_what_was_not_fused_has_its_reason(chromium: Any, tmp_path: Path) -> Non
             ["extern_kernels.mm", "relu, <b> a.py:4", "it is a call of a library. try max-autotune"],
             ["sin", "mean", "both read the same tensor, in another order"],
         ]
+
+
+def test_gaps_say_what_the_calling_thread_did(chromium: Any, tmp_path: Path) -> None:
+    with opened(chromium, page_of(tmp_path / "index.html", run(TIMING)), "#run") as page:
+        table = page.get_by_role("table", name="Stretches of a call in which nothing computed")
+        heads = [text.strip() for text in table.locator("th").all_inner_texts()]
+        assert [text.split("\n")[0] for text in heads] == [
+            "After", "Before", "Time", "Times", "Guards", "Calling graphs", "Other Python"
+        ]  # fmt: skip
+        assert [text.split("\t") for text in table.locator("tbody tr").all_inner_texts()] == [
+            ["none", "a.py:4", "2.00 ms", "1", "500 µs", "1.00 ms", "500 µs"],
+            ["a.py:4", "a.py:20", "100 µs", "2.5", "", "", "100 µs"],
+        ]
+
+
+def test_a_profiled_call_is_in_the_trace_with_its_source_lines(chromium: Any, tmp_path: Path) -> None:
+    written = json.loads(perfetto_trace([("rank 0", run(TIMING))]))
+    spans = [each for each in written["traceEvents"] if each["ph"] == "X"]
+    lines = [(each["name"], each["ts"], each["dur"]) for each in spans if each["tid"] == 1]
+    # Both kernels of line 4 are one span, which ends where another thread computes something else.
+    assert lines == [("a.py:4: line_4 = '<b>'", 1000.0, 1500.0), ("a.py:20, b.py:2", 4000.0, 1000.0)]
+    kernel = next(each for each in spans if each["name"] == "cpp_fused_sin_1")
+    assert kernel["args"] == {"what": "kernel", "graph": "0/0, backward", "lines": ["a.py:4: line_4 = '<b>'"]}
+    names = [each["args"]["name"] for each in written["traceEvents"] if each["name"] == "thread_name"]
+    assert names == ["source lines", "calling thread", "thread 9"]
+    with opened(chromium, page_of(tmp_path / "index.html", run(TIMING)), "#run") as page:
+        with page.expect_download() as download:
+            page.locator(".view-run").get_by_text("Save for Perfetto").click()
+        assert json.loads(Path(download.value.path()).read_text("utf-8")) == written
+
+
+def test_of_a_device_its_lines_are_in_the_trace() -> None:
+    launched = TimedRun("aten::mm", "launching", "calling thread", 0.0, 1e-3, places=((0, 4),))
+    of_device = TimedRun("gemm", "operation", "cuda", 2e-3, 3e-3, places=((0, 4),))
+    found = run(replace(TIMING, device="cuda", timeline=(launched, of_device)))
+    spans = [each for each in json.loads(perfetto_trace([("r", found)]))["traceEvents"] if each["ph"] == "X"]
+    assert [(each["ts"], each["dur"]) for each in spans if each["tid"] == 1] == [(2000.0, 3000.0)]
 
 
 def test_a_page_without_such_pairs_has_no_such_table(chromium: Any, tmp_path: Path) -> None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, List, Sequence
+from typing import TYPE_CHECKING, Dict, List, Sequence, Tuple
 
 from depyf.base.quick_dataclass import replace
 from depyf.report.analysis.sources import read_source
 from depyf.report.model.run import Place, Run, SourceFile
-from depyf.report.model.timing import TimedKernel, TimedLine, TimedModule, TimedOutside, TimedPair, Timing
+from depyf.report.model.timing import (
+    TimedGap,
+    TimedKernel,
+    TimedLine,
+    TimedModule,
+    TimedOutside,
+    TimedPair,
+    TimedRun,
+    Timing,
+)
 from depyf.torch_trace.user_code import is_library
 
 if TYPE_CHECKING:  # a session in which nothing is profiled loads none of these
     from depyf.answers.nonfinite import Line
     from depyf.answers.profiled import KernelTime, LineTime, Profiled
 
-_MOST_KERNELS = 400
+_MOST_KERNELS, _MOST_GAPS = 400, 100
 """Of a program with more, the page has those that take longest."""
 
 
@@ -41,6 +50,7 @@ class _Places:
 
 def _timing(profiled: Profiled, places: _Places) -> Timing:
     parts, beside = profiled.parts, profiled.eager
+    gaps, timeline = _in_time(profiled, places)
     return Timing(
         function=profiled.function,
         steps=profiled.steps,
@@ -79,6 +89,8 @@ def _timing(profiled: Profiled, places: _Places) -> Timing:
             for each in profiled.not_fused
         ),
         notes=profiled.notes,
+        gaps=gaps,
+        timeline=timeline,
         limits=None if profiled.limits is None else (profiled.limits.bytes, profiled.limits.operations),
     )
 
@@ -88,6 +100,19 @@ def _line(each: LineTime, places: _Places) -> TimedLine:
     return TimedLine(
         places.of(each.line), cost.forward, cost.backward, cost.shared, each.eager, cost.bytes, cost.operations
     )
+
+
+def _in_time(profiled: Profiled, places: _Places) -> Tuple[Tuple[TimedGap, ...], Tuple[TimedRun, ...]]:
+    """Return the gaps and the timeline of a call."""
+    gaps = []
+    for gap in profiled.gaps[:_MOST_GAPS]:
+        after, before = (None if line is None else places.of(line) for line in (gap.after, gap.before))
+        gaps.append(TimedGap(gap.seconds, gap.times, gap.guards, gap.calling, gap.launching, after, before))
+    timeline = []
+    for ran in profiled.timeline:
+        where = tuple(map(places.of, ran.lines))
+        timeline.append(TimedRun(ran.name, ran.what, ran.where, ran.start, ran.seconds, ran.graph, ran.backward, where))
+    return tuple(gaps), tuple(timeline)
 
 
 def _kernel(each: KernelTime, places: _Places) -> TimedKernel:

@@ -358,6 +358,10 @@ def _places(run: Run) -> Iterator[Place]:
             yield from timed.places
         for pair in timing.not_fused:
             yield from (*pair.first_places, *pair.second_places)
+        for gap in timing.gaps:
+            yield from (place for place in (gap.after, gap.before) if place is not None)
+        for ran in timing.timeline:
+            yield from ran.places
     yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
     with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
     with_place += (run.cudagraph_skips, run.cudagraph_rerecords, () if run.shadow is None else run.shadow.found)

@@ -73,13 +73,51 @@ class TimedOutside:
 
 
 @dataclass(frozen=True)
+class TimedGap:
+    """A stretch of a call in which nothing computed, after one line and before another (None at the ends of the call, or not known).
+
+    ``times`` is how often a call has it. ``guards``, ``calling`` and ``launching`` are parts of ``seconds``: what the
+    calling thread did for compiled graphs meanwhile; the rest is other Python.
+    """
+
+    seconds: float = 0.0
+    times: float = 1.0
+    guards: float = 0.0
+    calling: float = 0.0
+    launching: float = 0.0
+    after: Optional[Tuple[int, int]] = None
+    before: Optional[Tuple[int, int]] = None
+
+
+@dataclass(frozen=True)
+class TimedRun:
+    """What ran from ``start`` on, in seconds since the call began. ``what`` is the kind of a kernel, ``guards``,
+    ``calling`` (the wrappers of graphs) or ``launching``; ``where`` is a thread, or the device."""
+
+    name: str
+    what: str
+    where: str
+    start: float
+    seconds: float
+    graph: str = ""
+    backward: bool = False
+    places: Tuple[Tuple[int, int], ...] = ()
+
+    @property
+    def kernel(self) -> bool:
+        """Whether something was computed, or launched."""
+        return self.what not in ("guards", "calling")
+
+
+@dataclass(frozen=True)
 class Timing:
     """What was measured of one function, or of a block of the program.
 
     ``seconds`` are of all kernels and operations of a call on ``device``, ``attributed`` is the share with a known
     line. ``parts`` divide the time of a call on the calling thread, by name. ``compiled`` and ``eager`` are medians of
     calls without a profiler, None where eager mode was not measured; ``worth`` are sentences about these. ``limits``
-    are the bytes and the operations per second that the machine reached in a short measurement.
+    are the bytes and the operations per second that the machine reached in a short measurement. ``timeline`` is what
+    ran in one call, in order.
     """
 
     function: str
@@ -98,3 +136,5 @@ class Timing:
     notes: Tuple[str, ...] = ()
     limits: Optional[Tuple[float, float]] = None
     not_fused: Tuple[TimedPair, ...] = ()
+    gaps: Tuple[TimedGap, ...] = ()
+    timeline: Tuple[TimedRun, ...] = ()

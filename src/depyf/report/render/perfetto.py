@@ -1,18 +1,21 @@
-"""The phases of compilations as a trace that Perfetto and ``chrome://tracing`` open.
+"""The phases of compilations, and profiled calls, as a trace that Perfetto and ``chrome://tracing`` open.
 
 The format is the JSON of "Trace Event Format" (Google, 2016): complete events (``"ph": "X"``) with times in
-microseconds, a process for each run, a thread for each compile id. A module of its own, because no
-other module knows this format.
+microseconds, a process for each run with a thread for each compile id, and a process for each profiled call with a
+thread for the source lines, for each thread and for the device. ``time.js`` writes the same from the page.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+import os
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import called
-from depyf.report.model.run import Run
+from depyf.report.model.run import Place, Run
+from depyf.report.model.timing import Timing
 
 Event = Dict[str, object]
 
@@ -22,9 +25,15 @@ def perfetto_trace(runs: Sequence[Tuple[str, Run]]) -> str:
     starts = (_since(run, phase.start) for _, run in runs for phase in run.phases)
     first = min(filter(math.isfinite, starts), default=0.0)
     events: List[Event] = []
-    for process, (name, run) in enumerate(runs):
+    processes = itertools.count()
+    for name, run in runs:
+        process = next(processes)
         events.append({"ph": "M", "pid": process, "name": "process_name", "args": {"name": name}})
         events += _events(process, run, first)
+    for name, run in runs:
+        for timing in run.timings:
+            if timing.timeline:
+                events += _call(next(processes), name, run, timing)
     # The mark of ``own_files.TRACE_MARK`` has to come first.
     whole = {"otherData": {"generator": "depyf"}, "displayTimeUnit": "ms", "traceEvents": events}
     return json.dumps(whole, allow_nan=False)
@@ -48,17 +57,88 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
             index = titles.get(phase.compile_id or "")
             function = "" if index is None else f" {run.functions[index].qualified_name}"
             name = f"{phase.compile_id or 'no compile id'}{function}{' (backward)' if phase.backward else ''}"
-            yield {"ph": "M", "pid": process, "tid": threads[lane], "name": "thread_name", "args": {"name": name}}
+            yield _thread(process, threads[lane], name)
         arguments = {"what": called(phase.name)}
         if phase.compile_id is not None:
             arguments["compile_id"] = phase.compile_id
-        yield {
-            "ph": "X",
-            "pid": process,
-            "tid": threads[lane],
-            "name": phase.name,
-            "cat": "torch.compile",
-            "ts": round(start * 1e6, 3),
-            "dur": round(phase.seconds * 1e6, 3),
-            "args": arguments,
-        }
+        yield _span(process, threads[lane], phase.name, start, phase.seconds, arguments)
+
+
+def _thread(process: int, thread: int, name: str) -> Event:
+    return {"ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": {"name": name}}
+
+
+def _span(process: int, thread: int, name: str, start: float, seconds: float, arguments: Mapping[str, object]) -> Event:
+    return {
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "name": name,
+        "cat": "torch.compile",
+        "ts": round(start * 1e6, 3),
+        "dur": round(seconds * 1e6, 3),
+        "args": arguments,
+    }
+
+
+_SOURCE_LINES = "source lines"
+
+
+def _call(process: int, name: str, run: Run, timing: Timing) -> Iterator[Event]:
+    """Yield one profiled call, in microseconds since it began: its source lines, and what ran where."""
+    title = f"{name}: one call of {timing.function}, profiled"
+    yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}
+    threads = {_SOURCE_LINES: 1}
+    yield _thread(process, 1, _SOURCE_LINES)
+    for each in timing.timeline:
+        if each.where not in threads:
+            threads[each.where] = len(threads) + 1
+            yield _thread(process, threads[each.where], each.where)
+    for places, start, end in _lines_in_time(timing):
+        yield _span(process, 1, _label(run, places), start, end - start, {"lines": _texts(run, places)})
+    for each in timing.timeline:
+        arguments: Dict[str, object] = {"what": each.what}
+        if each.graph:
+            arguments["graph"] = f"{each.graph}, backward" if each.backward else each.graph
+        if each.places:
+            arguments["lines"] = _texts(run, each.places)
+        yield _span(process, threads[each.where], each.name, each.start, each.seconds, arguments)
+
+
+def _lines_in_time(timing: Timing) -> Iterator[Tuple[Sequence[Place], float, float]]:
+    """Yield the lines that compute, with begin and end: what follows each other on the same lines is one. Where kernels
+    ran on a device, their lines count, and not those that launch them."""
+    ran = [each for each in timing.timeline if each.places or each.kernel]
+    of_device = [each for each in ran if each.where == timing.device]
+    open_places: Sequence[Place] = ()
+    begin = end = 0.0
+    for each in of_device or ran:
+        if each.places == open_places:
+            end = max(end, each.start + each.seconds)
+            continue
+        if open_places:
+            yield open_places, begin, min(end, each.start)
+        open_places, begin, end = each.places, each.start, each.start + each.seconds
+    if open_places:
+        yield open_places, begin, end
+
+
+def _label(run: Run, places: Sequence[Place]) -> str:
+    """Return ``train.py:12`` with the text of a line, or with more lines ``train.py:12, train.py:14``."""
+    if len(places) == 1:
+        return _texts(run, places)[0]
+    return ", ".join(_at(run, each) for each in places)
+
+
+def _at(run: Run, place: Place) -> str:
+    return f"{os.path.basename(run.sources[place[0]].path)}:{place[1]}"
+
+
+def _texts(run: Run, places: Sequence[Place]) -> List[str]:
+    """Return each line with its text, as far as that is in the run."""
+    found = []
+    for each in places:
+        text = (run.sources[each[0]].text or "").split("\n")
+        code = text[each[1] - 1].strip() if 0 < each[1] <= len(text) else ""
+        found.append(f"{_at(run, each)}: {code}" if code else _at(run, each))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Dict, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.answers.nonfinite import Line
 from depyf.answers.profiled import (
@@ -18,12 +18,15 @@ from depyf.answers.profiled import (
     NotFused,
     Outside,
     Parts,
+    Profiled,
     added,
 )
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.questions.profile.listing import Listed, Site
 from depyf.dynamo.questions.profile.marks import MarkedKernel
+from depyf.dynamo.questions.profile.measuring import machine_limits
 from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_caller, owner_of_site
+from depyf.dynamo.questions.profile.timeline import MOST_RAN, PlacedUnit, Timeline
 from depyf.dynamo.questions.profile.unfused import not_fused
 from depyf.dynamo.questions.profile.units import CALLING, GRAPHS, GUARDS, OUTSIDE, Division, Unit
 from depyf.report.model.run import ModuleKernel
@@ -77,6 +80,7 @@ class Attribution:
         self._outside: Dict[Tuple[Optional[Line], str], _Row] = {}
         self._ran: Dict[int, ModuleKernel] = {}
         """The kernels of the session that ran, by ``id``."""
+        self._placed: List[PlacedUnit] = []
         self.unknown: Set[MarkedKernel] = set()
         """Kernels that ran and are in no record of the session."""
         self.seconds = 0.0
@@ -96,6 +100,8 @@ class Attribution:
             self._by_sequence[sequence] = known
         if unit.step not in self._counted:
             return
+        lines = tuple(dict.fromkeys(owner.line for owner in known.owners if owner.line is not None))
+        self._placed.append(PlacedUnit(unit, known.name, known.kind, known.graph, lines, known.backward))
         listed = self._listed.get(id(unit), ())
         size = sum(each.bytes for each in listed) / self._steps
         operations = sum(each.operations for each in listed) / self._steps
@@ -165,6 +171,36 @@ class Attribution:
         if around.backward:
             site = self._in_backward = site or self._in_backward
         return _Known(name, OPERATION, "", () if site is None else owner_of_site(site), around.backward, site)
+
+    def profiled(
+        self,
+        function: str,
+        steps: int,
+        took: Optional[Mapping[object, float]] = None,
+        none: Optional[float] = 0.0,
+    ) -> Profiled:
+        """Return the result as far as the profiled calls say it; ``took`` and ``none`` as in ``lines``."""
+        device = "cuda" if self.on_device else "cpu"
+        timeline = Timeline(self._division, self._placed, self._counted, on_device=self.on_device)
+        in_order = timeline.of_one_call()
+        end = f"the timeline ends after {MOST_RAN} entries of a call: {timeline.left_out} more are not in it"
+        return Profiled(
+            function=function,
+            steps=steps,
+            seconds=self.seconds,
+            attributed=self.attributed,
+            parts=self.parts(),
+            lines=self.lines(took, none),
+            modules=self.modules(took, none),
+            kernels=self.kernels(),
+            outside=self.outside(),
+            device=device,
+            limits=machine_limits(device) if self.seconds else None,
+            not_fused=self.not_fused(),
+            gaps=timeline.gaps(),
+            timeline=in_order,
+            notes=(end,) if timeline.left_out else (),
+        )
 
     def parts(self) -> Parts:
         """Return the time of one call of the calling thread, divided."""

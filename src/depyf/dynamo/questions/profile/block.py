@@ -7,6 +7,7 @@ compiles nothing, the next is listed, and the following are profiled. Without st
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import threading
@@ -30,7 +31,6 @@ from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import COMPILED, STEP, Marks
 from depyf.dynamo.questions.profile.measuring import (
     is_profiling,
-    machine_limits,
     mark,
     new_profiler,
     wait_for_device,
@@ -215,23 +215,12 @@ class Profile(HookedContext[object], HasAnswer):
         division = divide(self._spans)
         listed = align(division, self._listing, self._thread)
         found = Attribution(division, listed, self._marks.kernels, owners)
-        device = "cuda" if found.on_device else "cpu"
-        return Profiled(
-            function="the block",
-            steps=len(division.lengths),
-            seconds=found.seconds,
-            attributed=found.attributed,
-            parts=found.parts(),
-            lines=found.lines(),
-            modules=found.modules(),
-            kernels=found.kernels(),
-            outside=found.outside(),
+        made = found.profiled("the block", len(division.lengths))
+        return dataclasses.replace(
+            made,
             compile_seconds=Costs(run).take(sorted(self._compiled)),
-            device=device,
-            notes=tuple(self._why(found)),
+            notes=(*self._why(found), *made.notes),
             times=tuple(self._times),
-            limits=machine_limits(device) if found.seconds else None,
-            not_fused=found.not_fused(),
         )
 
     def _why(self, found: Attribution) -> Iterator[str]:

@@ -8,6 +8,7 @@ profiled, and more are timed in turns without a profiler. What is decided goes b
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import threading
 from types import FunctionType
@@ -35,7 +36,6 @@ from depyf.dynamo.questions.profile.listing import Listing, require_listing
 from depyf.dynamo.questions.profile.marks import Marks
 from depyf.dynamo.questions.profile.measuring import (
     is_profiling,
-    machine_limits,
     profiled_calls,
     timed_pairs,
     undone,
@@ -165,28 +165,16 @@ class _ProfileRun:
         times: Tuple[List[float], List[float]],
         run: Run,
     ) -> Profiled:
-        parts = of_compiled.parts()
         took = eager_times(of_eager.lines(), of_eager.modules())
         # A line without operations in eager mode takes no time, unless there are operations without a line.
         none = 0.0 if of_eager.attributed > _ALL else None
         seconds = Costs(run).take([each.compile_id for each in run.compilations])
-        device = "cuda" if of_compiled.on_device else "cpu"
-        return Profiled(
-            function=self._target.name,
-            steps=steps,
-            seconds=of_compiled.seconds,
-            attributed=of_compiled.attributed,
-            parts=parts,
-            lines=of_compiled.lines(took, none),
-            modules=of_compiled.modules(took, none),
-            kernels=of_compiled.kernels(),
-            outside=of_compiled.outside(),
+        found = of_compiled.profiled(self._target.name, steps, took, none)
+        return dataclasses.replace(
+            found,
             compile_seconds=seconds,
-            device=device,
-            eager=beside(*times, compile_seconds=seconds, overhead=parts.guards + parts.calling),
-            notes=tuple(dict.fromkeys(self._notes)),
-            limits=machine_limits(device),
-            not_fused=of_compiled.not_fused(),
+            eager=beside(*times, compile_seconds=seconds, overhead=found.parts.guards + found.parts.calling),
+            notes=(*dict.fromkeys(self._notes), *found.notes),
         )
 
     def _copies(self) -> Tuple[_Side, _Side]:

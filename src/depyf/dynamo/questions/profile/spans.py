@@ -1,13 +1,14 @@
 """What ``torch.profiler`` recorded, as spans of threads that are nested by time.
 
 Only public attributes of its events are read, so that a recorded or synthesised list of events does as well. Times are
-in seconds. Kernels of a device are no spans: the operation that launched them has their time.
+in seconds. Kernels of a device are no spans: the operation that launched them has their times.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from dataclasses import field
-from typing import Iterable, Iterator, List, Optional, Protocol, Sequence, Tuple
+from typing import Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass
 
@@ -34,12 +35,20 @@ class ProfilerEvent(Protocol):
     device_type: object
 
 
+class Launched(NamedTuple):
+    """A kernel that ran on a device; ``start`` is None where the profiler does not say when."""
+
+    name: str
+    seconds: float
+    start: Optional[float] = None
+
+
 @dataclass(eq=False)
 class Span:
     """Something that ran on a thread of the host, and what ran inside of it.
 
     ``sequence`` is autograd's number: an operation of a forward and the node of its backward have the same.
-    ``on_device`` are the kernels that it launched on a device itself, with their seconds.
+    ``on_device`` are the kernels that it launched on a device itself.
     """
 
     name: str
@@ -47,7 +56,7 @@ class Span:
     end: float
     thread: int
     sequence: int = -1
-    on_device: Tuple[Tuple[str, float], ...] = ()
+    on_device: Tuple[Launched, ...] = ()
     inside: List[Span] = field(default_factory=list)
 
     @property
@@ -67,11 +76,12 @@ class Span:
 
     def device_seconds(self) -> float:
         """Return the time of all device kernels that were launched in it."""
-        return sum(seconds for each in self.walk() for _, seconds in each.on_device)
+        return sum(kernel.seconds for each in self.walk() for kernel in each.on_device)
 
 
 def spans_of(events: Iterable[ProfilerEvent]) -> List[Span]:
     """Return the outermost spans of all threads, in the order of their starts; each holds the spans inside of it."""
+    of_host, starts = _apart(events)
     spans = [
         Span(
             name=event.name,
@@ -79,14 +89,12 @@ def spans_of(events: Iterable[ProfilerEvent]) -> List[Span]:
             end=event.time_range.end * 1e-6,
             thread=event.thread,
             sequence=event.sequence_nr if event.sequence_nr is not None else -1,
-            on_device=tuple((each.name, each.duration * 1e-6) for each in event.kernels),
+            on_device=tuple(_launched(each, starts) for each in event.kernels),
         )
-        for event in events
-        if str(event.device_type).rpartition(".")[2] == "CPU"  # others are on the operation that launched them
+        # The longer of two that start together is outside.
+        for event in sorted(of_host, key=lambda event: (event.time_range.start, -event.time_range.end))
     ]
-    # The longer of two that start together is outside. The profiler rounds times: a span may end a little after the
-    # span around it does, and is cut there.
-    spans.sort(key=lambda span: (span.start, -span.end))
+    # The profiler rounds times: a span may end a little after the span around it does, and is cut there.
     outermost: List[Span] = []
     open_spans: dict[int, List[Span]] = {}
     for span in spans:
@@ -100,3 +108,22 @@ def spans_of(events: Iterable[ProfilerEvent]) -> List[Span]:
             outermost.append(span)
         stack.append(span)
     return outermost
+
+
+def _apart(events: Iterable[ProfilerEvent]) -> Tuple[List[ProfilerEvent], Dict[str, Deque[float]]]:
+    """Return the events of the host, and the starts of the kernels of devices by name, in seconds and in order."""
+    of_host: List[ProfilerEvent] = []
+    starts: Dict[str, List[float]] = defaultdict(list)
+    for event in events:
+        if str(event.device_type).rpartition(".")[2] == "CPU":
+            of_host.append(event)
+        elif not getattr(event, "is_user_annotation", False):  # the mark of a Triton kernel has the kernel's name
+            starts[event.name].append(event.time_range.start * 1e-6)
+    return of_host, {name: deque(sorted(found)) for name, found in starts.items()}
+
+
+def _launched(kernel: _DeviceKernel, starts: Dict[str, Deque[float]]) -> Launched:
+    """Return a kernel with its start. Kernels of one name run in the order in which they were launched (of one stream;
+    with several it is an approximation)."""
+    known = starts.get(kernel.name)
+    return Launched(kernel.name, kernel.duration * 1e-6, known.popleft() if known else None)

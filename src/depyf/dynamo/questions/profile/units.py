@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import field
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.questions.profile.marks import COMPILED, KERNEL, NUMBERED, STEP
@@ -65,15 +65,29 @@ class Unit:
         return [each.sequence for each in self.span.walk() if each.sequence >= 0]
 
 
+class Stretch(NamedTuple):
+    """Time that the calling thread spent on the wrappers of graphs (``CALLING``) or on guards (``GUARDS``)."""
+
+    step: int
+    part: str
+    start: float
+    end: float
+
+
 @dataclass
 class Division:
-    """All units of the steps in order, and the seconds that the calling thread spent in each step on the wrappers of
-    graphs (``CALLING``) and on guards (``GUARDS``). ``lengths`` are the seconds of each step, ``main_thread`` is the
-    profiler's number of the calling thread."""
+    """All units of the steps in order, and in which stretches the calling thread worked for graphs without running any.
+
+    ``spent`` are seconds by step and part. ``begins`` and ``lengths`` are the begin of each step and its seconds,
+    without ``skipped``, the times of compilations. ``main_thread`` is the profiler's number of the calling thread.
+    """
 
     units: List[Unit] = field(default_factory=list)
+    stretches: List[Stretch] = field(default_factory=list)
     spent: Dict[Tuple[int, str], float] = field(default_factory=dict)
+    begins: List[float] = field(default_factory=list)
     lengths: List[float] = field(default_factory=list)
+    skipped: List[Tuple[float, float]] = field(default_factory=list)
     main_thread: Optional[int] = None
 
     def take(self, step: int, part: str, seconds: float) -> None:
@@ -96,14 +110,15 @@ def divide(spans: Sequence[Span]) -> Division:
     division.main_thread = bounds[0].thread
     # A mark of a compilation comes at its end, and says how long it took.
     first, last = bounds[0].end, bounds[-1].start
-    skipped = []
+    skipped = division.skipped
     for each in marks:
         if each.name.startswith(COMPILED):
             skipped.append((max(first, each.start - float(each.name[len(COMPILED) :])), min(last, each.end)))
     for start, end in zip(bounds, bounds[1:]):
         inside = [(max(one, start.end), min(other, end.start)) for one, other in skipped]
+        division.begins.append(start.end)
         division.lengths.append(end.start - start.end - _length([each for each in inside if each[0] < each[1]]))
-    divider = _Divider(division, [each.start for each in bounds], skipped)
+    divider = _Divider(division, [each.start for each in bounds])
     for span in spans:
         divider.visit(span, Surroundings())
     return division
@@ -119,16 +134,15 @@ def _length(intervals: Sequence[Tuple[float, float]]) -> float:
 
 
 class _Divider:
-    def __init__(self, division: Division, bounds: Sequence[float], skipped: Sequence[Tuple[float, float]]) -> None:
+    def __init__(self, division: Division, bounds: Sequence[float]) -> None:
         self._division = division
         self._bounds = bounds
         self._regions: Dict[int, str] = {}
         """The region of each forward of AOTAutograd's, by autograd's number: the backward has the same number."""
-        self._skipped = skipped
 
     def visit(self, span: Span, around: Surroundings) -> None:
         """Take the span, and what is inside of it."""
-        if any(start <= span.start and span.end <= end for start, end in self._skipped):
+        if any(start <= span.start and span.end <= end for start, end in self._division.skipped):
             return
         around, part, kernel = self._entered(span, around)
         number = int(span.name[len(NUMBERED) :]) if span.name.startswith(NUMBERED) else None
@@ -140,11 +154,13 @@ class _Divider:
             return
         step = self._step(span.start)
         if part is not None and span.thread == self._division.main_thread and step is not None:
-            self._division.take(step, part, span.own_seconds)
+            for start, end in _own_times(span):
+                self._division.take(step, part, end - start)
+                self._division.stretches.append(Stretch(step, part, start, end))
         if step is not None:
             # A replay of a CUDA graph launches all kernels of a compiled graph at once, in no operation.
-            for name, seconds in span.on_device:
-                replayed = Span(name, span.start, span.start, span.thread, on_device=((name, seconds),))
+            for launched in span.on_device:
+                replayed = Span(launched.name, span.start, span.start, span.thread, on_device=(launched,))
                 self._division.units.append(Unit(replayed, around, step, named=True))
         for each in span.inside:
             self.visit(each, around)
@@ -174,6 +190,17 @@ class _Divider:
         if name.startswith(_GRAPH):
             return replace(around, in_graph=name.startswith(_GRAPH[0]) or around.in_graph), CALLING, None
         return around, CALLING if around.in_graph else None, None
+
+
+def _own_times(span: Span) -> Iterator[Tuple[float, float]]:
+    """Yield the begin and the end of each time in which nothing ran inside of a span."""
+    reached = span.start
+    for each in span.inside:
+        if each.start > reached:
+            yield reached, each.start
+        reached = max(reached, each.end)
+    if span.end > reached:
+        yield reached, span.end
 
 
 def _is_unit(span: Span) -> bool:

@@ -228,12 +228,13 @@ function guardTable(run) {
   );
 }
 
-// The phases as ``depyf report --perfetto`` writes them: the JSON that ui.perfetto.dev and chrome://tracing open.
+// Phases and profiled calls as ``depyf report --perfetto`` writes them: the JSON of ui.perfetto.dev and chrome://tracing.
 function perfettoTrace() {
   const since = (run, phase) => (Number(run.started) || 0) + phase.start;
   const first = least(RUNS.flatMap((run) => run.phases.map((phase) => ({ at: since(run, phase) }))), "at");
-  const micro = (value) => Math.round(value * 1e9) / 1e3;
   const events = [];
+  const thread = (pid, tid, name) => events.push({ ph: "M", pid, tid, name: "thread_name", args: { name } });
+  const span = (pid, tid, name, start, length, args) => events.push({ ph: "X", pid, tid, name, cat: "torch.compile", ts: micro(start), dur: micro(length), args });
   RUNS.forEach((run, pid) => {
     const threads = new Map();
     events.push({ ph: "M", pid, name: "process_name", args: { name: runName(run) } });
@@ -244,13 +245,60 @@ function perfettoTrace() {
         threads.set(lane, threads.size + 1);
         const own = run.functions[run.compilation.get(id)?.function];
         const title = `${id || "no compile id"}${own ? ` ${own.qualified_name}` : ""}${backward ? " (backward)" : ""}`;
-        events.push({ ph: "M", pid, tid: threads.get(lane), name: "thread_name", args: { name: title } });
+        thread(pid, threads.get(lane), title);
       }
       const args = { what: run.phaseWords[name] || name, ...(id === null ? {} : { compile_id: id }) };
-      events.push({ ph: "X", pid, tid: threads.get(lane), name, cat: "torch.compile", ts: micro(since(run, phase) - first), dur: micro(phase.seconds), args });
+      span(pid, threads.get(lane), name, since(run, phase) - first, phase.seconds, args);
     }
   });
+  let pid = RUNS.length;
+  for (const run of RUNS) for (const timing of run.timings) if (timing.timeline.length) {
+    events.push({ ph: "M", pid, name: "process_name", args: { name: `${runName(run)}: one call of ${timing.function}, profiled` } });
+    tracedCall(run, timing, thread.bind(null, pid), span.bind(null, pid));
+    pid += 1;
+  }
   return { otherData: { generator: "depyf" }, displayTimeUnit: "ms", traceEvents: events };
+}
+
+const micro = (value) => Math.round(value * 1e9) / 1e3;
+
+// One profiled call: its source lines, and what ran on each thread and on the device.
+function tracedCall(run, timing, thread, span) {
+  const threads = new Map([["source lines", 1]]);
+  thread(1, "source lines");
+  for (const { where } of timing.timeline) if (!threads.has(where)) {
+    threads.set(where, threads.size + 1);
+    thread(threads.get(where), where);
+  }
+  const at = ([source, line]) => `${run.sources[source].path.split("/").pop()}:${line}`;
+  const texts = (places) => places.map((each) => {
+    const code = ((run.sources[each[0]].text || "").split("\n")[each[1] - 1] || "").trim();
+    return code ? `${at(each)}: ${code}` : at(each);
+  });
+  for (const { places, start, end } of linesInTime(timing)) span(1, places.length === 1 ? texts(places)[0] : places.map(at).join(", "), start, end - start, { lines: texts(places) });
+  for (const { name, what, where, start, seconds: length, graph, backward, places } of timing.timeline) {
+    const args = { what, ...(graph ? { graph: backward ? `${graph}, backward` : graph } : {}), ...(places.length ? { lines: texts(places) } : {}) };
+    span(threads.get(where), name, start, length, args);
+  }
+}
+
+// The lines that compute, with begin and end: what follows each other on the same lines is one. Where kernels ran on a
+// device, their lines count, and not those that launch them.
+function linesInTime(timing) {
+  const ran = timing.timeline.filter((each) => each.places.length || !["guards", "calling"].includes(each.what));
+  const ofDevice = ran.filter((each) => each.where === timing.device);
+  const found = [];
+  let open = null;
+  for (const { places, start, seconds: length } of ofDevice.length ? ofDevice : ran) {
+    if (open && String(open.places) === String(places)) {
+      open.end = Math.max(open.end, start + length);
+      continue;
+    }
+    if (open) open.end = Math.min(open.end, start);
+    open = { places, start, end: start + length };
+    found.push(open);
+  }
+  return found.filter((each) => each.places.length);
 }
 
 function saveTrace() {
