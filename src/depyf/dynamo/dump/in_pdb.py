@@ -114,7 +114,7 @@ class _StopHere:
         caller: Optional[FrameType] = frame.f_back
         path, name = frame.f_code.co_filename, _module_of(frame)
         # PyTorch's frames are passed here only if depyf has called them: whether step goes there is said by ``skip``.
-        while caller is not None and (_is_of_the_library(path) or _is_passed(name)):
+        while caller is not None and _may_be_for_others(path, name):
             path, name = caller.f_code.co_filename, _module_of(caller)
             if name.partition(".")[0] == "depyf" or self._debugger.is_skipped_module(name):
                 return True
@@ -128,12 +128,11 @@ def _module_of(frame: FrameType) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def _is_passed(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in _NOT_STEPPED_INTO)
-
-
-def _is_of_the_library(path: str) -> bool:
-    return path.startswith(_STANDARD_LIBRARY) and not any(each in path for each in _PACKAGES)
+def _may_be_for_others(path: str, name: str) -> bool:
+    """Return whether a frame is of the standard library, or of a module that is passed: the frame that has called it
+    says for whom it runs."""
+    of_library = path.startswith(_STANDARD_LIBRARY) and not any(each in path for each in _PACKAGES)
+    return of_library or any(fnmatch.fnmatchcase(name, pattern) for pattern in _NOT_STEPPED_INTO)
 
 
 def _also_where_it_runs(debugger: pdb.Pdb, directory: str) -> Callable[..., Optional[str]]:
