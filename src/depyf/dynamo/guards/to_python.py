@@ -88,6 +88,7 @@ def _identity_with(constant: str) -> Converter:
 
 _ID_CHECKS = {
     GuardKind.IDENTITY: "___check_obj_id",
+    GuardKind.MEMBER: "___check_obj_id",
     GuardKind.FUNCTION: "___check_obj_id",
     GuardKind.CLASS: "___check_type_id",
     GuardKind.FAKE_SCRIPT_CLASS: "___check_fake_script_type",

@@ -367,7 +367,7 @@ TREE_MAP = _Name("torch.utils._pytree", "tree_map", "values inside of containers
 DISPATCH_MODES = _Name(_DISPATCH, "_get_current_dispatch_mode_stack", "find_nonfinite(eager=True) is not removed")
 DISPATCH_MODE = _Name(_DISPATCH, "TorchDispatchMode", "operations are not seen one by one")
 MODES_IN_GUARDS = _Name(
-    _GUARDS_C, "set_is_in_mode_without_ignore_compile_internals", "profile can't list operations", "2.13"
+    _GUARDS_C, "set_is_in_mode_without_ignore_compile_internals", "profile can't list operations", "2.11"
 )
 DISABLE_MODES = _Name(_DISPATCH, "_disable_current_modes", "modes of the program see what depyf computes")
 DISABLE_TORCH_FUNCTION = _Name("torch._C", "DisableTorchFunction", "modes of the program see what depyf computes")
