@@ -1,10 +1,11 @@
-"""What a call of a tiny compiled function costs: without depyf, in a session, and after one.
+"""What a call of a tiny compiled function costs: without depyf, in a session, after one, and under ``watch``.
 
     python benchmarks/calls.py                     # 10 million calls each, 500,000 at a time, by turns
-    python benchmarks/calls.py --chunks 4 --backend aot_eager --ways plain,after
+    python benchmarks/calls.py --chunks 4 --backend aot_eager --ways plain,after,watch
 
-Three processes: ``plain`` has never imported depyf, ``during`` is inside of ``prepare_debug``, ``after`` has left it.
-They take turns, one chunk of calls each, so that what else the machine does meets all three. CPU nanoseconds a call.
+Processes: ``plain`` has never imported depyf, ``during`` is inside of ``prepare_debug``, ``after`` has left it,
+``watch`` is inside of ``depyf.watch``. They take turns, one chunk of calls each, so that what else the machine does
+meets all of them. CPU nanoseconds a call.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tempfile
 import time
 from typing import Any, ContextManager, Dict, List
 
-WAYS = ("plain", "during", "after")
+WAYS = ("plain", "during", "after", "watch")
 
 
 def child(way: str, backend: str, calls: int) -> None:
@@ -32,7 +33,7 @@ def child(way: str, backend: str, calls: int) -> None:
         if way != "plain":
             import depyf
 
-            attached = depyf.prepare_debug(os.path.join(root, "dump"))
+            attached = depyf.watch() if way == "watch" else depyf.prepare_debug(os.path.join(root, "dump"))
 
         @torch.compile(backend=backend)
         def tiny(x: torch.Tensor) -> torch.Tensor:
