@@ -124,8 +124,8 @@ class NotFused:
 class Gap:
     """A stretch of a call in which nothing computed: on a GPU no kernel, without one no kernel and no operation.
 
-    ``after`` is the line that computed last, ``before`` the line that computed next; None at the begin and at the end
-    of the call, and where the line is not known. ``seconds`` are of one call, ``times`` is how often a call has the
+    ``after`` is the line that computed last, ``before`` the line that computed next; None at an end of the call, beside
+    a compilation, and where the line is not known. ``seconds`` are of one call, ``times`` is how often a call has the
     gap. ``guards``, ``calling`` and ``launching`` are parts of ``seconds`` in which the calling thread evaluated
     guards, ran the wrappers of graphs, and launched kernels of a GPU; the rest is other Python.
     """
@@ -224,8 +224,8 @@ class Profiled(Answer, kind="profile"):
     ``device``), ``attributed`` the share of that which belongs to a known line. ``compile_seconds`` were spent on
     compiling, before what was profiled. ``times`` are the seconds of steps that ran after that, without the profiler.
     ``limits`` are of the machine, None where they could not be measured. ``not_fused`` are pairs of parts of kernels
-    with the reasons of Inductor's scheduler, the slowest kernels first; empty where PyTorch gives none. ``gaps`` are the
-    times in which nothing computed, the longest first; ``timeline`` is what ran in the call of median length.
+    with the reasons of Inductor's scheduler, the slowest kernels first; empty where PyTorch gives none. ``gaps`` are
+    the times in which nothing computed, the longest first; ``timeline`` is what ran in one call.
     """
 
     function: str
@@ -352,7 +352,7 @@ _NAMED_SHARE = 0.01
 
 
 def _gaps(profiled: Profiled) -> Iterator[str]:
-    """Yield the sum of the gaps, and those that take a share of the call that is named."""
+    """Yield the sum of the gaps, and the gaps that take 1 % of the call or more."""
     whole, total = profiled.parts.seconds, sum(each.seconds for each in profiled.gaps)
     if not whole or total < _NAMED_SHARE * whole:
         return

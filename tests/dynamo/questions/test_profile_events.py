@@ -273,6 +273,20 @@ def test_a_compilation_is_no_gap() -> None:
     assert [(round(each.seconds * 1e6), each.times) for each in found.profiled("f", 2).gaps] == [(600, 4.0)]
 
 
+def test_a_compilation_at_the_begin_and_one_inside_of_another_are_no_gaps() -> None:
+    events = [step(0, 0), event("aten::add", 10, 20), event("aten::mul", 900, 950), step(1, 1000)]
+    events += [event(f"{COMPILED}0.0004", 500, 500), event(f"{COMPILED}0.00015", 450, 450)]
+    events += [event("Torch-Compiled Region: 0/0", 30, 880)]
+    found = attributed(events, []).profiled("f", 1)
+    assert found.parts.seconds == pytest.approx(600e-6)
+    assert sum(each.seconds for each in found.gaps) == pytest.approx(540e-6)
+    assert found.parts.calling == pytest.approx(450e-6)  # without the compilation inside of the region
+    assert sum(each.calling for each in found.gaps) == pytest.approx(450e-6)
+    late = [step(0, 0), event("aten::add", 8500, 8600), event("aten::mul", 9500, 9600), step(1, 10000)]
+    found = attributed([*late, event(f"{COMPILED}0.008", 8100, 8100)], []).profiled("f", 1)
+    assert sum(each.seconds for each in found.gaps) == pytest.approx(1800e-6)
+
+
 def test_on_a_device_a_gap_is_a_time_without_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribution, "machine_limits", lambda device: None)  # a recorded profile is of another machine
     events = [
@@ -282,7 +296,8 @@ def test_on_a_device_a_gap_is_a_time_without_its_kernels(monkeypatch: pytest.Mon
         event("aten::sin", 500, 900, kernels=[Kernel("sin", 10)]),
         step(1, 1000),
     ]
-    of_device = [("gemm", 120, 420), ("gemm", 430, 630), ("sin", 890, 900), ("nothing", 0, 1)]
+    # One kernel was launched by nobody whom the profiler knows.
+    of_device = [("gemm", 50, 60), ("gemm", 120, 420), ("gemm", 430, 630), ("sin", 890, 900), ("nothing", 0, 1)]
     for name, start, end in of_device:
         made = event(name, start, end)
         made.device_type = "DeviceType.CUDA"
@@ -303,6 +318,13 @@ def test_on_a_device_a_gap_is_a_time_without_its_kernels(monkeypatch: pytest.Mon
         ("sin", "cuda", 890),
     ]
     assert [each.what for each in found.timeline if each.where != "cuda"] == ["launching"] * 3
+
+
+def test_a_device_without_the_times_of_its_kernels_has_no_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "machine_limits", lambda device: None)
+    found = attributed(inductor_call(on_device=True)).profiled("f", 1)
+    assert found.gaps == ()
+    assert found.notes == ("the profiler does not say when each kernel ran on the device: gaps are not known",)
 
 
 def test_a_mark_on_the_device_is_no_kernel() -> None:
@@ -328,8 +350,7 @@ def test_the_timeline_has_what_ran_in_order() -> None:
 
 
 def test_a_timeline_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (attribution, timeline):
-        monkeypatch.setattr(module, "MOST_RAN", 2)
+    monkeypatch.setattr(timeline, "MOST_RAN", 2)
     found = attributed(inductor_call()).profiled("f", 1)
     assert len(found.timeline) == 2
     assert found.notes == ("the timeline ends after 2 entries of a call: 9 more are not in it",)

@@ -175,3 +175,15 @@ def test_of_a_device_its_lines_are_in_the_trace() -> None:
 def test_a_page_without_such_pairs_has_no_such_table(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, page_of(tmp_path / "index.html", run(replace(TIMING, not_fused=()))), "#run") as page:
         assert "Not fused" not in page.locator(".view-run").inner_text()
+
+
+def test_times_of_a_stranger_are_left_out_of_the_trace() -> None:
+    endless = TimedRun("k", "kernel", "calling thread", 1e305, 1.0, places=((0, 4),))
+    backwards = TimedRun("k", "kernel", "calling thread", 1.0, -2.0)
+    found = run(replace(TIMING, timeline=(backwards, endless)))
+    spans = [each for each in json.loads(perfetto_trace([("r", found)]))["traceEvents"] if each["ph"] == "X"]
+    assert [(each["name"], each["dur"]) for each in spans] == [("k", 0.0)]
+    data = json.loads(to_json(run(TIMING)))
+    data["timings"][0]["timeline"][1]["places"] = [[0]]
+    with pytest.raises(ManifestError):
+        from_json(json.dumps(data))

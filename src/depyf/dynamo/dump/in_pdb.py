@@ -3,7 +3,7 @@
 - It stops in the user's frame itself, and not in a call of ``breakpoint()`` that depyf would make: ``next`` and ``up``
   then show the user's lines.
 - ``step`` passes the frames of PyTorch and depyf that stand between the user's lines and the files of the dump, and
-  what these call in the standard library.
+  the frames of the standard library that these frames call.
 - A breakpoint in a function that was compiled never stops, as the files of the dump run in its place. The breakpoint
   is set there, too.
 """
@@ -16,7 +16,6 @@ import functools
 import os
 import pdb
 import sys
-import sysconfig
 from types import FrameType
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -38,7 +37,7 @@ _NOT_STEPPED_INTO = (
 """The modules whose frames ``step`` and ``next`` pass, as ``bdb`` matches them. A breakpoint in them stops all the
 same."""
 
-_STANDARD_LIBRARY = (os.path.join(sysconfig.get_paths()["stdlib"], ""), "<frozen ")
+_STANDARD_LIBRARY = (os.path.join(os.path.normcase(os.path.dirname(os.__file__)), ""), "<frozen ")
 _PACKAGES = ("site-packages", "dist-packages")
 
 
@@ -75,8 +74,8 @@ def stop_in_pdb(frame: FrameType, directory: Optional[str]) -> List[Undo]:
     before = debugger.skip
 
     def skip_as_before() -> None:
-        # The rest of leaving debug() runs after this, and the user may step from there into the next debug(): pdb goes
-        # on to pass the frames of both.
+        # The rest of leaving debug() runs after this, and the user may step into the next debug(). So this debugger
+        # passes depyf's frames as long as it lives.
         debugger.skip = {*(before or ()), *_OWN_MODULES}
 
     debugger.skip = {*(before or ()), *_NOT_STEPPED_INTO}
@@ -100,8 +99,9 @@ def stop_in_pdb(frame: FrameType, directory: Optional[str]) -> List[Undo]:
 
 
 class _StopHere:
-    """``Bdb.stop_here`` of one debugger, which passes what depyf calls, and the standard library where a passed module
-    calls it (``contextlib``, ``importlib``). What the user's code calls there is stepped into as without depyf."""
+    """``Bdb.stop_here`` of one debugger. It passes each frame that depyf calls, and each frame of the standard library
+    (``contextlib``, ``importlib``) that a passed module calls. It steps into a frame of the standard library that
+    the user's code calls."""
 
     def __init__(self, debugger: pdb.Pdb) -> None:
         self._debugger = debugger
@@ -131,7 +131,7 @@ def _module_of(frame: FrameType) -> str:
 def _may_be_for_others(path: str, name: str) -> bool:
     """Return whether a frame is of the standard library, or of a module that is passed: the frame that has called it
     says for whom it runs."""
-    of_library = path.startswith(_STANDARD_LIBRARY) and not any(each in path for each in _PACKAGES)
+    of_library = os.path.normcase(path).startswith(_STANDARD_LIBRARY) and not any(each in path for each in _PACKAGES)
     return of_library or any(fnmatch.fnmatchcase(name, pattern) for pattern in _NOT_STEPPED_INTO)
 
 

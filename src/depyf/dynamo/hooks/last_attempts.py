@@ -36,10 +36,10 @@ def last_attempt(code: CodeType) -> Optional[Attempt]:
 
 
 def attempts_kept() -> Callable[[], None]:
-    """Return what takes away the records of the compilations that follow, and their part of PyTorch's counters:
-    depyf's own compilations are none of the program's."""
+    """Return a function that removes the records of the compilations that follow, and restores PyTorch's counters:
+    compilations of depyf's are not the program's. What another thread compiles and counts meanwhile is lost."""
     before = list(private_names.COMPILATION_METRICS.find() or ())
-    counted = {group: dict(counts) for group, counts in (private_names.COUNTERS.find() or {}).items()}
+    counted = {group: dict(counts) for group, counts in dict(private_names.COUNTERS.find() or {}).items()}
 
     def restore() -> None:
         records = private_names.COMPILATION_METRICS.find()
@@ -47,9 +47,12 @@ def attempts_kept() -> Callable[[], None]:
             records.clear()
             records.extend(before)  # also those that later ones have pushed out
         counters = private_names.COUNTERS.find()
-        for group in list(counters or ()):
-            counters[group].clear()
-            counters[group].update(counted.get(group, ()))
+        # In place: programs hold the counters and their groups.
+        for group in {*counted, *(counters or ())} if counters is not None else ():
+            before_it, now = counted.get(group, {}), counters[group]
+            for name in [name for name in now if name not in before_it]:
+                del now[name]
+            dict.update(now, before_it)
             if group not in counted:
                 del counters[group]
 

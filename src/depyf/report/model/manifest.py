@@ -280,6 +280,8 @@ def _build(kind: Any, value: Any) -> Any:
         # ``Tuple[X, ...]`` is a list of any length, ``Tuple[int, int]`` a pair.
         if arguments[-1:] == (Ellipsis,):
             return tuple(_build(arguments[0], item) for item in value)
+        if len(value) != len(arguments):
+            raise ValueError(f"{_shown(value)} where there should be {len(arguments)} values")
         return tuple(_build(each, item) for each, item in zip(arguments, value))
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         types = _types_of(kind)

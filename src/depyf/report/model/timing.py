@@ -74,7 +74,8 @@ class TimedOutside:
 
 @dataclass(frozen=True)
 class TimedGap:
-    """A stretch of a call in which nothing computed, after one line and before another (None at the ends of the call, or not known).
+    """A stretch of a call in which nothing computed, after one line and before another. A line is None at an end of
+    the call, beside a compilation, and where it is not known.
 
     ``times`` is how often a call has it. ``guards``, ``calling`` and ``launching`` are parts of ``seconds``: what the
     calling thread did for compiled graphs meanwhile; the rest is other Python.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from depyf.diagnosis.break_advice import called
@@ -48,8 +47,6 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
     titles = {each.compile_id: each.function for each in run.compilations}
     for phase in run.phases:
         start = _since(run, phase.start) - first
-        if not (math.isfinite(start) and math.isfinite(phase.seconds)):
-            continue
         # A thread for each compilation, and another one for its backward; its name comes once, before its first phase.
         lane = (phase.compile_id, phase.backward)
         if lane not in threads:
@@ -61,24 +58,21 @@ def _events(process: int, run: Run, first: float) -> Iterator[Event]:
         arguments = {"what": called(phase.name)}
         if phase.compile_id is not None:
             arguments["compile_id"] = phase.compile_id
-        yield _span(process, threads[lane], phase.name, start, phase.seconds, arguments)
+        yield from _span(process, threads[lane], phase.name, start, phase.seconds, arguments)
 
 
 def _thread(process: int, thread: int, name: str) -> Event:
     return {"ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": {"name": name}}
 
 
-def _span(process: int, thread: int, name: str, start: float, seconds: float, arguments: Mapping[str, object]) -> Event:
-    return {
-        "ph": "X",
-        "pid": process,
-        "tid": thread,
-        "name": name,
-        "cat": "torch.compile",
-        "ts": round(start * 1e6, 3),
-        "dur": round(seconds * 1e6, 3),
-        "args": arguments,
-    }
+def _span(
+    process: int, thread: int, name: str, start: float, seconds: float, arguments: Mapping[str, object]
+) -> Iterator[Event]:
+    """Yield a span, but for one of a stranger's manifest whose times are no numbers in microseconds."""
+    ts, dur = round(start * 1e6, 3), round(max(0.0, seconds) * 1e6, 3)
+    if math.isfinite(ts) and math.isfinite(dur):
+        span = {"ph": "X", "pid": process, "tid": thread, "name": name, "cat": "torch.compile", "ts": ts, "dur": dur}
+        yield {**span, "args": arguments}
 
 
 _SOURCE_LINES = "source lines"
@@ -88,26 +82,28 @@ def _call(process: int, name: str, run: Run, timing: Timing) -> Iterator[Event]:
     """Yield one profiled call, in microseconds since it began: its source lines, and what ran where."""
     title = f"{name}: one call of {timing.function}, profiled"
     yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}
-    threads = {_SOURCE_LINES: 1}
+    named, threads = _Places(run), {_SOURCE_LINES: 1}
     yield _thread(process, 1, _SOURCE_LINES)
     for each in timing.timeline:
         if each.where not in threads:
             threads[each.where] = len(threads) + 1
             yield _thread(process, threads[each.where], each.where)
     for places, start, end in _lines_in_time(timing):
-        yield _span(process, 1, _label(run, places), start, end - start, {"lines": _texts(run, places)})
+        texts = [named.with_text(each) for each in places]
+        label = texts[0] if len(texts) == 1 else ", ".join(map(named.at, places))
+        yield from _span(process, 1, label, start, end - start, {"lines": texts})
     for each in timing.timeline:
         arguments: Dict[str, object] = {"what": each.what}
         if each.graph:
             arguments["graph"] = f"{each.graph}, backward" if each.backward else each.graph
         if each.places:
-            arguments["lines"] = _texts(run, each.places)
-        yield _span(process, threads[each.where], each.name, each.start, each.seconds, arguments)
+            arguments["lines"] = [named.with_text(place) for place in each.places]
+        yield from _span(process, threads[each.where], each.name, each.start, each.seconds, arguments)
 
 
 def _lines_in_time(timing: Timing) -> Iterator[Tuple[Sequence[Place], float, float]]:
-    """Yield the lines that compute, with begin and end: what follows each other on the same lines is one. Where kernels
-    ran on a device, their lines count, and not those that launch them."""
+    """Yield the lines that compute, with begin and end. Neighbours in time with the same lines are one. Where kernels
+    ran on a device, the lines of these kernels count, and the lines that launched them do not."""
     ran = [each for each in timing.timeline if each.places or each.kernel]
     of_device = [each for each in ran if each.where == timing.device]
     open_places: Sequence[Place] = ()
@@ -123,22 +119,23 @@ def _lines_in_time(timing: Timing) -> Iterator[Tuple[Sequence[Place], float, flo
         yield open_places, begin, end
 
 
-def _label(run: Run, places: Sequence[Place]) -> str:
-    """Return ``train.py:12`` with the text of a line, or with more lines ``train.py:12, train.py:14``."""
-    if len(places) == 1:
-        return _texts(run, places)[0]
-    return ", ".join(_at(run, each) for each in places)
+class _Places:
+    """Lines as a reader is shown them; each source is divided into lines once."""
 
+    def __init__(self, run: Run) -> None:
+        self._sources = run.sources
+        self._lines: Dict[int, List[str]] = {}
 
-def _at(run: Run, place: Place) -> str:
-    return f"{os.path.basename(run.sources[place[0]].path)}:{place[1]}"
+    def at(self, place: Place) -> str:
+        """Return ``train.py:12``; of a package's file ``package/__init__.py:12``, as the page has it."""
+        parts = self._sources[place[0]].path.replace("\\", "/").split("/")
+        return f"{'/'.join(parts[-2:] if parts[-1] == '__init__.py' else parts[-1:])}:{place[1]}"
 
-
-def _texts(run: Run, places: Sequence[Place]) -> List[str]:
-    """Return each line with its text, as far as that is in the run."""
-    found = []
-    for each in places:
-        text = (run.sources[each[0]].text or "").split("\n")
-        code = text[each[1] - 1].strip() if 0 < each[1] <= len(text) else ""
-        found.append(f"{_at(run, each)}: {code}" if code else _at(run, each))
-    return found
+    def with_text(self, place: Place) -> str:
+        """Return the same with the text of the line, if the run has it."""
+        index, number = place
+        if index not in self._lines:
+            self._lines[index] = (self._sources[index].text or "").split("\n")
+        lines = self._lines[index]
+        code = lines[number - 1].strip() if 0 < number <= len(lines) else ""
+        return f"{self.at(place)}: {code}" if code else self.at(place)

@@ -26,7 +26,7 @@ from depyf.dynamo.questions.profile.listing import Listed, Site
 from depyf.dynamo.questions.profile.marks import MarkedKernel
 from depyf.dynamo.questions.profile.measuring import machine_limits
 from depyf.dynamo.questions.profile.owners import KnownOwners, Owner, Owners, owner_of_caller, owner_of_site
-from depyf.dynamo.questions.profile.timeline import MOST_RAN, PlacedUnit, Timeline
+from depyf.dynamo.questions.profile.timeline import PlacedUnit, Timeline
 from depyf.dynamo.questions.profile.unfused import not_fused
 from depyf.dynamo.questions.profile.units import CALLING, GRAPHS, GUARDS, OUTSIDE, Division, Unit
 from depyf.report.model.run import ModuleKernel
@@ -182,8 +182,6 @@ class Attribution:
         """Return the result as far as the profiled calls say it; ``took`` and ``none`` as in ``lines``."""
         device = "cuda" if self.on_device else "cpu"
         timeline = Timeline(self._division, self._placed, self._counted, on_device=self.on_device)
-        in_order = timeline.of_one_call()
-        end = f"the timeline ends after {MOST_RAN} entries of a call: {timeline.left_out} more are not in it"
         return Profiled(
             function=function,
             steps=steps,
@@ -198,8 +196,8 @@ class Attribution:
             limits=machine_limits(device) if self.seconds else None,
             not_fused=self.not_fused(),
             gaps=timeline.gaps(),
-            timeline=in_order,
-            notes=(end,) if timeline.left_out else (),
+            timeline=timeline.of_one_call(),
+            notes=tuple(timeline.notes),
         )
 
     def parts(self) -> Parts:

@@ -110,20 +110,25 @@ def spans_of(events: Iterable[ProfilerEvent]) -> List[Span]:
     return outermost
 
 
-def _apart(events: Iterable[ProfilerEvent]) -> Tuple[List[ProfilerEvent], Dict[str, Deque[float]]]:
-    """Return the events of the host, and the starts of the kernels of devices by name, in seconds and in order."""
+_Starts = Dict[Tuple[str, float], Deque[float]]
+
+
+def _apart(events: Iterable[ProfilerEvent]) -> Tuple[List[ProfilerEvent], _Starts]:
+    """Return the events of the host, and the starts of the kernels of devices by name and duration (in seconds), in
+    order."""
     of_host: List[ProfilerEvent] = []
-    starts: Dict[str, List[float]] = defaultdict(list)
+    starts: Dict[Tuple[str, float], List[float]] = defaultdict(list)
     for event in events:
         if str(event.device_type).rpartition(".")[2] == "CPU":
             of_host.append(event)
         elif not getattr(event, "is_user_annotation", False):  # the mark of a Triton kernel has the kernel's name
-            starts[event.name].append(event.time_range.start * 1e-6)
-    return of_host, {name: deque(sorted(found)) for name, found in starts.items()}
+            taken = event.time_range.end - event.time_range.start
+            starts[event.name, round(taken, 3)].append(event.time_range.start * 1e-6)
+    return of_host, {key: deque(sorted(found)) for key, found in starts.items()}
 
 
-def _launched(kernel: _DeviceKernel, starts: Dict[str, Deque[float]]) -> Launched:
-    """Return a kernel with its start. Kernels of one name run in the order in which they were launched (of one stream;
-    with several it is an approximation)."""
-    known = starts.get(kernel.name)
+def _launched(kernel: _DeviceKernel, starts: _Starts) -> Launched:
+    """Return a kernel with its start. Of kernels with one name and one duration the first that runs is the first that
+    was launched, which is so on one stream of a GPU."""
+    known = starts.get((kernel.name, round(kernel.duration, 3)))
     return Launched(kernel.name, kernel.duration * 1e-6, known.popleft() if known else None)

@@ -6,6 +6,7 @@ operation on any thread. The program waited for its own Python, for guards, or f
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -13,9 +14,9 @@ from depyf.answers.nonfinite import Line
 from depyf.answers.profiled import Gap, KernelKind, TimelineEntry
 from depyf.base.quick_dataclass import dataclass
 from depyf.dynamo.questions.profile.spans import Launched
-from depyf.dynamo.questions.profile.units import CALLING, GUARDS, Division, Unit
+from depyf.dynamo.questions.profile.units import CALLING, GUARDS, Division, Interval, Unit
 
-MOST_RAN = 4000
+MOST_RAN = 2000
 """A timeline with more entries ends there: the profile of a training step has a few hundred."""
 
 _LAUNCHING = "launching"
@@ -26,7 +27,7 @@ _AT_ONCE = 1e-9
 
 @dataclass(frozen=True)
 class PlacedUnit:
-    """A unit of work with what is known of it. ``graph`` is a compile id, empty outside of graphs."""
+    """A unit of work with its name, kind and lines. ``graph`` is a compile id, empty outside of graphs."""
 
     unit: Unit
     name: str
@@ -43,11 +44,11 @@ class PlacedUnit:
 
 
 class _Busy(NamedTuple):
-    """A time in which something computed. ``placed`` is None for a compilation, whose time is nobody's."""
+    """A time in which something computed. ``lines`` are empty for a compilation, which is no time of the program."""
 
     start: float
     end: float
-    placed: Optional[PlacedUnit] = None
+    lines: Tuple[Line, ...] = ()
 
 
 class Timeline:
@@ -59,41 +60,30 @@ class Timeline:
         self._division = division
         self._steps = steps
         self._on_device = on_device
-        self.left_out = 0
-        """How many entries of the timeline are not in it."""
+        self.notes: List[str] = []
+        """What the gaps and the timeline lack, and why."""
         self._placed: Dict[int, List[PlacedUnit]] = {step: [] for step in steps}
         for each in placed:
             self._placed[each.unit.step].append(each)
 
     def of_one_call(self) -> Tuple[TimelineEntry, ...]:
-        """Return what ran in the call of median length, in the order of its starts, at most ``MOST_RAN`` entries."""
+        """Return what ran in one call, in order, at most ``MOST_RAN`` entries: of the calls that count in the one of
+        median length."""
         if not self._steps:
             return ()
-        lengths = self._division.lengths
-        step = sorted(self._steps, key=lengths.__getitem__)[len(self._steps) // 2]
-        begin = self._division.begins[step]
+        step = sorted(self._steps, key=self._division.lengths.__getitem__)[len(self._steps) // 2]
+        begin = self._division.bounds[step][0]
         found = [
-            TimelineEntry(_NAMES[part], part, _HOST, start - begin, end - start)
-            for part, start, end in self._joined(step)
+            TimelineEntry(name, part, _HOST, start - begin, end - start)
+            for part, name in _NAMES.items()
+            for start, end in _joined(self._intervals(step, part))
         ]
         for placed in self._placed[step]:
             found += self._ran(placed, begin)
-        self.left_out = max(0, len(found) - MOST_RAN)
+        if len(found) > MOST_RAN:
+            more = len(found) - MOST_RAN
+            self.notes.append(f"the timeline ends after {MOST_RAN} entries of a call: {more} more are not in it")
         return tuple(sorted(found, key=lambda each: each.start)[:MOST_RAN])
-
-    def _joined(self, step: int) -> Iterator[Tuple[str, float, float]]:
-        """Yield the stretches of a call; those that follow each other at once are one: wrappers call wrappers."""
-        part, begin, end = "", 0.0, 0.0
-        of_step = [each for each in self._division.stretches if each.step == step]
-        for each in sorted(of_step, key=lambda each: each.start):
-            if each.part == part and each.start - end < _AT_ONCE:
-                end = each.end
-                continue
-            if part:
-                yield part, begin, end
-            part, begin, end = each.part, each.start, each.end
-        if part:
-            yield part, begin, end
 
     def _ran(self, placed: PlacedUnit, begin: float) -> Iterator[TimelineEntry]:
         """Yield the unit on its thread, and each kernel that it launched on the device."""
@@ -113,57 +103,73 @@ class Timeline:
                 )
 
     def gaps(self) -> Tuple[Gap, ...]:
-        """Return the gaps, those between the same lines together, the longest first; seconds are of one call."""
+        """Return the gaps, those between the same lines together, the longest first; seconds are of one call. None
+        where the profiler does not say when a kernel of the device ran."""
+        kernels = (kernel for units in self._placed.values() for each in units for kernel in each.kernels)
+        if self._on_device and any(kernel.start is None for kernel in kernels):
+            self.notes.append("the profiler does not say when each kernel ran on the device: gaps are not known")
+            return ()
         sums: Dict[Tuple[Optional[Line], Optional[Line]], List[float]] = {}
         for step in self._steps:
-            parts = {part: self._intervals(step, part) for part in (GUARDS, CALLING, _LAUNCHING)}
+            parts = [self._intervals(step, part) for part in (GUARDS, CALLING, _LAUNCHING)]
             for start, end, after, before in self._gaps_of(step):
                 found = sums.setdefault((after, before), [0.0] * 5)
-                values = (end - start, 1.0, *(_overlap(start, end, each) for each in parts.values()))
+                values = (end - start, 1.0, *(_overlap(start, end, each) for each in parts))
                 found[:] = [one + other / len(self._steps) for one, other in zip(found, values)]
         made = [Gap(after, before, *values) for (after, before), values in sums.items()]
         return tuple(sorted(made, key=lambda each: -each.seconds))
 
     def _gaps_of(self, step: int) -> Iterator[Tuple[float, float, Optional[Line], Optional[Line]]]:
-        """Yield the begin and the end of each gap of a call, the line that computed last, and the line that does next.
-        The line is None at the begin and at the end of the call."""
-        begin = self._division.begins[step]
-        skipped = [_Busy(*each) for each in self._division.skipped]
-        # ``lengths`` are without compilations: those in this call have to be added for its end.
-        end = begin + self._division.lengths[step]
-        end += sum(each.end - each.start for each in skipped if begin <= each.start and each.end <= end)
+        """Yield the begin and the end of each gap of a call, the line that computed last, and the line that computes
+        next. A line is None at an end of the call, beside a compilation, and where it is not known."""
+        begin, end = self._division.bounds[step]
+        busy = [*self._busy(step), *itertools.starmap(_Busy, self._division.skipped), _Busy(end, end)]
         reached, last = begin, None
-        for each in sorted([*self._busy(step), *skipped, _Busy(end, end)], key=lambda each: each.start):
-            lines = each.placed.lines if each.placed is not None else ()
+        for each in sorted(busy, key=lambda each: each.start):
             start = min(each.start, end)
             if start > reached:
-                yield reached, start, last, lines[0] if lines else None
+                yield reached, start, last, each.lines[0] if each.lines else None
             if each.end >= reached:
-                reached, last = max(reached, each.end), lines[-1] if lines else None
+                reached, last = each.end, each.lines[-1] if each.lines else None
 
     def _busy(self, step: int) -> Iterator[_Busy]:
         for placed in self._placed[step]:
             if not self._on_device:
-                yield _Busy(placed.unit.span.start, placed.unit.span.end, placed)
+                yield _Busy(placed.unit.span.start, placed.unit.span.end, placed.lines)
                 continue
             for kernel in placed.kernels:
                 if kernel.start is not None:
-                    yield _Busy(kernel.start, kernel.start + kernel.seconds, placed)
+                    yield _Busy(kernel.start, kernel.start + kernel.seconds, placed.lines)
 
-    def _intervals(self, step: int, part: str) -> List[Tuple[float, float]]:
+    def _intervals(self, step: int, part: str) -> List[Interval]:
         """Return the times of the calling thread that a part takes, in order. Without a device no operation is
         launched: it runs."""
         if part != _LAUNCHING:
-            stretches = self._division.stretches
-            return sorted((each.start, each.end) for each in stretches if (each.step, each.part) == (step, part))
-        spans = [each.unit.span for each in self._placed[step]] if self._on_device else []
+            return sorted(self._division.stretches.get((step, part), ()))
+        launching = [each for each in self._placed[step] if self._on_device and any(each.kernels)]
+        spans = (each.unit.span for each in launching)
         return sorted((each.start, each.end) for each in spans if each.thread == self._division.main_thread)
 
 
-def _overlap(start: float, end: float, intervals: Sequence[Tuple[float, float]]) -> float:
-    """Return how much of a time is in intervals that are sorted and do not overlap."""
+def _joined(intervals: Sequence[Interval]) -> Iterator[Interval]:
+    """Yield the times; of those that touch one is made: a wrapper of a graph calls the next one."""
+    open_one: Optional[Interval] = None
+    for start, end in intervals:
+        if open_one is not None and start - open_one[1] < _AT_ONCE:
+            open_one = open_one[0], end
+            continue
+        if open_one is not None:
+            yield open_one
+        open_one = start, end
+    if open_one is not None:
+        yield open_one
+
+
+def _overlap(start: float, end: float, intervals: Sequence[Interval]) -> float:
+    """Return how much of a time is in intervals that are in order and do not overlap."""
     total = 0.0
-    for begin, until in intervals[max(0, bisect_right(intervals, (start, float("inf"))) - 1) :]:
+    for at in range(max(0, bisect_right(intervals, (start, float("inf"))) - 1), len(intervals)):
+        begin, until = intervals[at]
         if begin >= end:
             break
         total += max(0.0, min(until, end) - max(begin, start))

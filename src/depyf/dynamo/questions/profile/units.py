@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import field
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from depyf.base.quick_dataclass import dataclass, replace
 from depyf.dynamo.questions.profile.marks import COMPILED, KERNEL, NUMBERED, STEP
@@ -65,29 +65,25 @@ class Unit:
         return [each.sequence for each in self.span.walk() if each.sequence >= 0]
 
 
-class Stretch(NamedTuple):
-    """Time that the calling thread spent on the wrappers of graphs (``CALLING``) or on guards (``GUARDS``)."""
-
-    step: int
-    part: str
-    start: float
-    end: float
+Interval = Tuple[float, float]
 
 
 @dataclass
 class Division:
-    """All units of the steps in order, and in which stretches the calling thread worked for graphs without running any.
+    """All units of the steps in order, and what the calling thread spends on graphs without running them.
 
-    ``spent`` are seconds by step and part. ``begins`` and ``lengths`` are the begin of each step and its seconds,
-    without ``skipped``, the times of compilations. ``main_thread`` is the profiler's number of the calling thread.
+    ``stretches`` has, by step and part, when the calling thread was in the wrappers of graphs (``CALLING``) or in
+    guards (``GUARDS``); ``spent`` has seconds by step and part. ``bounds`` are the begin and the end of each step.
+    ``lengths`` are the seconds of each step without ``skipped``, the times of compilations, which are in order and do
+    not overlap. ``main_thread`` is the profiler's number of the calling thread.
     """
 
     units: List[Unit] = field(default_factory=list)
-    stretches: List[Stretch] = field(default_factory=list)
+    stretches: Dict[Tuple[int, str], List[Interval]] = field(default_factory=dict)
     spent: Dict[Tuple[int, str], float] = field(default_factory=dict)
-    begins: List[float] = field(default_factory=list)
+    bounds: List[Interval] = field(default_factory=list)
     lengths: List[float] = field(default_factory=list)
-    skipped: List[Tuple[float, float]] = field(default_factory=list)
+    skipped: List[Interval] = field(default_factory=list)
     main_thread: Optional[int] = None
 
     def take(self, step: int, part: str, seconds: float) -> None:
@@ -110,27 +106,44 @@ def divide(spans: Sequence[Span]) -> Division:
     division.main_thread = bounds[0].thread
     # A mark of a compilation comes at its end, and says how long it took.
     first, last = bounds[0].end, bounds[-1].start
-    skipped = division.skipped
-    for each in marks:
-        if each.name.startswith(COMPILED):
-            skipped.append((max(first, each.start - float(each.name[len(COMPILED) :])), min(last, each.end)))
-    for start, end in zip(bounds, bounds[1:]):
-        inside = [(max(one, start.end), min(other, end.start)) for one, other in skipped]
-        division.begins.append(start.end)
-        division.lengths.append(end.start - start.end - _length([each for each in inside if each[0] < each[1]]))
+    division.skipped = _union(
+        (max(first, each.start - float(each.name[len(COMPILED) :])), min(last, each.end))
+        for each in marks
+        if each.name.startswith(COMPILED)
+    )
+    for before, after in zip(bounds, bounds[1:]):
+        division.bounds.append((before.end, after.start))
+        parts = outside_of(division.skipped, before.end, after.start)
+        division.lengths.append(sum(end - start for start, end in parts))
     divider = _Divider(division, [each.start for each in bounds])
     for span in spans:
         divider.visit(span, Surroundings())
     return division
 
 
-def _length(intervals: Sequence[Tuple[float, float]]) -> float:
-    """Return the length of the union: the backward may be compiled while the forward is."""
-    total, reached = 0.0, float("-inf")
+def _union(intervals: Iterable[Interval]) -> List[Interval]:
+    """Return the same times, in order and without overlaps: the backward may be compiled while the forward is."""
+    found: List[Interval] = []
     for start, end in sorted(intervals):
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def outside_of(intervals: Sequence[Interval], start: float, end: float) -> Iterator[Interval]:
+    """Yield what of the time from ``start`` to ``end`` is in none of these intervals, which are in order."""
+    for begin, until in intervals:
+        if until <= start:
+            continue
+        if begin >= end:
+            break
+        if begin > start:
+            yield start, begin
+        start = max(start, until)
+    if start < end:
+        yield start, end
 
 
 class _Divider:
@@ -154,9 +167,11 @@ class _Divider:
             return
         step = self._step(span.start)
         if part is not None and span.thread == self._division.main_thread and step is not None:
-            for start, end in _own_times(span):
-                self._division.take(step, part, end - start)
-                self._division.stretches.append(Stretch(step, part, start, end))
+            # What ran inside of the span has a part of its own, and a compilation is nobody's time.
+            for between in outside_of([(each.start, each.end) for each in span.inside], span.start, span.end):
+                for start, end in outside_of(self._division.skipped, *between):
+                    self._division.take(step, part, end - start)
+                    self._division.stretches.setdefault((step, part), []).append((start, end))
         if step is not None:
             # A replay of a CUDA graph launches all kernels of a compiled graph at once, in no operation.
             for launched in span.on_device:
@@ -190,17 +205,6 @@ class _Divider:
         if name.startswith(_GRAPH):
             return replace(around, in_graph=name.startswith(_GRAPH[0]) or around.in_graph), CALLING, None
         return around, CALLING if around.in_graph else None, None
-
-
-def _own_times(span: Span) -> Iterator[Tuple[float, float]]:
-    """Yield the begin and the end of each time in which nothing ran inside of a span."""
-    reached = span.start
-    for each in span.inside:
-        if each.start > reached:
-            yield reached, each.start
-        reached = max(reached, each.end)
-    if span.end > reached:
-        yield reached, span.end
 
 
 def _is_unit(span: Span) -> bool:

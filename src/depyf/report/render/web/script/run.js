@@ -28,7 +28,8 @@ function showTimings({ run, parts }, node) {
     el("h2", {}, "Kernels, library calls and operations"),
     timing.limits ? el("p", { class: "quiet" }, `In parentheses: the share of what this machine reached when it copied 64 MiB (${(timing.limits[0] / 1e9).toPrecision(3)} GB/s) and multiplied float32 matrices (${(timing.limits[1] / 1e9).toPrecision(3)} G operations/s). Data in a cache is faster than that copy.`) : null,
     timedKernels(run, timing),
-    timing.gaps.length ? [el("h2", {}, "Gaps"), el("p", { class: "quiet" }, `${timing.device === "cpu" ? "No kernel and no operation ran" : "No kernel ran on the GPU"} in these stretches of a call: what the calling thread did meanwhile. One call as a timeline is in the file for Perfetto.`), gapsTable(run, timing), el("div", { class: "bar" }, el("button", { type: "button", onclick: () => saveTrace() }, "Save for Perfetto"))] : null,
+    timing.gaps.length ? [el("h2", {}, "Gaps"), el("p", { class: "quiet" }, `${timing.device === "cpu" ? "No kernel and no operation ran" : "No kernel ran on the GPU"} in these stretches of a call: what the calling thread did meanwhile. One call as a timeline is in the file for Perfetto.`), gapsTable(run, timing)] : null,
+    timing.timeline.length ? el("div", { class: "bar" }, el("button", { type: "button", onclick: () => saveTrace() }, "Save for Perfetto")) : null,
     timing.not_fused.length ? [el("h2", {}, "Not fused"), el("p", { class: "quiet" }, "Parts of kernels that share data, and the reasons of Inductor's scheduler. One kernel of C++ may hold several parts, each with loops of its own."), pairsTable(run, timing)] : null,
     timing.outside.length ? [el("h2", {}, "In no compiled graph"), outsideTable(run, timing)] : null
   );

@@ -234,7 +234,10 @@ function perfettoTrace() {
   const first = least(RUNS.flatMap((run) => run.phases.map((phase) => ({ at: since(run, phase) }))), "at");
   const events = [];
   const thread = (pid, tid, name) => events.push({ ph: "M", pid, tid, name: "thread_name", args: { name } });
-  const span = (pid, tid, name, start, length, args) => events.push({ ph: "X", pid, tid, name, cat: "torch.compile", ts: micro(start), dur: micro(length), args });
+  const span = (pid, tid, name, start, length, args) => {
+    const [ts, dur] = [micro(start), micro(Math.max(0, length))];
+    if (Number.isFinite(ts) && Number.isFinite(dur)) events.push({ ph: "X", pid, tid, name, cat: "torch.compile", ts, dur, args });
+  };
   RUNS.forEach((run, pid) => {
     const threads = new Map();
     events.push({ ph: "M", pid, name: "process_name", args: { name: runName(run) } });
@@ -270,11 +273,8 @@ function tracedCall(run, timing, thread, span) {
     threads.set(where, threads.size + 1);
     thread(threads.get(where), where);
   }
-  const at = ([source, line]) => `${run.sources[source].path.split("/").pop()}:${line}`;
-  const texts = (places) => places.map((each) => {
-    const code = ((run.sources[each[0]].text || "").split("\n")[each[1] - 1] || "").trim();
-    return code ? `${at(each)}: ${code}` : at(each);
-  });
+  const at = (place) => run.placeText(place);
+  const texts = (places) => places.map((each) => [at(each), run.code(each).trim()].filter(Boolean).join(": "));
   for (const { places, start, end } of linesInTime(timing)) span(1, places.length === 1 ? texts(places)[0] : places.map(at).join(", "), start, end - start, { lines: texts(places) });
   for (const { name, what, where, start, seconds: length, graph, backward, places } of timing.timeline) {
     const args = { what, ...(graph ? { graph: backward ? `${graph}, backward` : graph } : {}), ...(places.length ? { lines: texts(places) } : {}) };
@@ -282,8 +282,8 @@ function tracedCall(run, timing, thread, span) {
   }
 }
 
-// The lines that compute, with begin and end: what follows each other on the same lines is one. Where kernels ran on a
-// device, their lines count, and not those that launch them.
+// The lines that compute, with begin and end. Neighbours in time with the same lines are one. Where kernels ran on a
+// device, the lines of these kernels count, and the lines that launched them do not.
 function linesInTime(timing) {
   const ran = timing.timeline.filter((each) => each.places.length || !["guards", "calling"].includes(each.what));
   const ofDevice = ran.filter((each) => each.where === timing.device);
