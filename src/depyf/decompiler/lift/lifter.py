@@ -93,10 +93,12 @@ class _Lifter:
 
     def _lift_block(self, block: Block) -> None:
         """Execute ``block`` in a node of its own, or at the end of its predecessor's node; then reduce the node."""
+        # A shared block that only returns what its predecessors have pushed is a return of each of them.
         if len(self.edges[block.id]) > 1 and self._only_returns(block):
             self._return_from_each(block)
             return
         node = self._fusable(block)
+        # A node of its own begins with the stack that the edges into the block have agreed on.
         if node is None:
             base = self.entries.entry_stack(block)
             node = Node(block.id, block.region, leaves=block.leaves, offset=block.offset(), base=base, stack=list(base))
@@ -114,6 +116,7 @@ class _Lifter:
             self.entries.remember_handler_base(block.region, block, node)
         simulator = Simulator(self.context, node)
         ops = block.ops
+        # ``a and b`` tests a copy of ``a``: the COPY at the end of the block belongs to the terminator.
         keep = self._keeps_tested_value(block)
         if keep:
             block = Block(block.id, ops[:-1], block.term, block.region)
@@ -128,6 +131,8 @@ class _Lifter:
             self.edges[target].append(node)
             if self.order.is_back_edge(block.id, target):
                 self.entries.close_loop(node, target)
+        # Conditions that meet again are one expression now. Where an attempt has failed at this end, values that are
+        # still on the stack become temporaries.
         joined, spilled = self.reducer.reduce(node), self.context.decisions.spill_end
         if joined is not node and isinstance(joined.terminator, Goto) and joined.last_block in spilled:
             Simulator(self.context, joined).settle()

@@ -31,9 +31,11 @@ def store(sim: Simulator, target: ast.expr, item: Item, local: Optional[str] = N
     sim.check_latest(item)
     if sim.context.records_spans:
         put(target, sim.ops[sim.index - 1].span)
+    # ``a = b = value``: COPY, STORE a, STORE b. The copy's store joins the chain of the value, which is emitted later.
     if isinstance(item, Copy):
         item.of.chain.append(target)
         item.of.copies -= 1
+    # The place of ``for target in``, ``with ... as target`` or of an unpacking: the statement waits for its target.
     elif isinstance(item, Target):
         sim.fill(item, target)
     elif isinstance(item, Function):
@@ -42,14 +44,18 @@ def store(sim: Simulator, target: ast.expr, item: Item, local: Optional[str] = N
         _store_container(sim, item, target, local)
     elif isinstance(item, ImportMarker):
         _store_import(sim, item, target, local)
+    # ``except E as target``: the handler stores the exception that is on its stack.
     elif isinstance(item, Marker) and item.kind is Mark.EXC:
         sim.emit(BindException(item.origin, target), local)
+    # ``target += value`` is a load, an in-place operator and a store to the same name.
     elif isinstance(item, Value) and isinstance(item.augments, Augmented) and _is_name(target, item.augments.target):
         sim.emit(build.augmented(target, item.augments), local)
     else:
         if isinstance(item, Value):
+            # The iterator that ITER has made is stored and not taken by a loop: the next attempt writes it as a value.
             if item.iterated_at >= 0:
                 raise Retry("iterators", item.iterated_at)
+            # A value with copies on the stack, or inside of a chain of comparisons, needs a temporary at the copy.
             if item.copies or item.tests is not None:
                 raise Retry("spill", item.copied_at)
             chain, item.chain = item.chain, []

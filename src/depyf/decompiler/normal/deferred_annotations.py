@@ -102,6 +102,7 @@ def taken_out(
     older: NormalCode, newer: NormalCode, lower: Callable[[Code], NormalCode]
 ) -> Optional[Tuple[Edits, Edits]]:
     """Return the edits that take the annotations of a class or module out of both sides; ``None`` if they differ."""
+    # From 3.14 on a function computes the annotations, and the body stores it once; before, the body evaluates each.
     stored = [
         (made[0], at, made[1])
         for at, instr in enumerate(newer.ops)
@@ -113,6 +114,7 @@ def taken_out(
     theirs = _computed(lower(stored[0][2])) if len(stored) == 1 else None
     if mine is None or theirs is None or len(mine) != len(theirs):
         return None
+    # The newer side loses the function and the marks of annotations that were reached, the older one SETUP_ANNOTATIONS.
     first, last, _code = stored[0]
     new_edits: Edits = {first: (last - first + 1, [])}
     old_edits: Edits = {at: (1, []) for at, instr in enumerate(older.ops) if instr.op is Op.SETUP_ANNOTATIONS}
@@ -121,6 +123,7 @@ def taken_out(
     for (start, end, one), other in zip(mine, theirs):
         if (one.name, one.ops) != (other.name, other.ops):
             return None
+        # An annotation without a mark is computed whatever the body did: the older body has to reach it always.
         if other.mark is None and not _is_always_reached(older.ops, start):
             return None
         instr = older.ops[end - 1]

@@ -143,6 +143,7 @@ class _Structurer:
     def _write_terminator(self, node: Node, targets: Targets, result: List[ast.stmt]) -> Optional[int]:
         """Write the terminator of ``node``; return the node that follows, ``None`` if control does not fall through."""
         term = node.terminator
+        # Control goes on: after a jump, a with statement, a condition or a match at what these have as their end.
         if isinstance(term, Goto):
             if node.statements and isinstance(node.statements[-1], WithEnter):
                 return self._write_with(node, node.statements[-1], term.target, targets, result)
@@ -151,6 +152,7 @@ class _Structurer:
             return self._write_if(node, term, targets, result)
         if isinstance(term, MatchTest):
             return self._write_match(node, term, targets, result)
+        # Control ends here.
         if isinstance(term, Return):
             result.append(self.jumps.return_statement(term))
         elif isinstance(term, Raise):
@@ -160,8 +162,10 @@ class _Structurer:
                 raise Unstructured(f"node {node.id} raises a value that is not the handled exception")
             if term.handler != targets.finalizer:
                 result.append(ast.Raise(None, None))
+        # The finally block that follows decides where control goes: this return is never carried out.
         elif isinstance(term, Overridden):
             result.append(ast.Return(None))
+        # Tests that belong to a handler are written with it. Met elsewhere, the graph has a shape that no rule knows.
         elif isinstance(term, WithDecision):
             raise Unstructured(f"node {node.id}: the end of a with statement is outside of its handler")
         elif isinstance(term, ExceptionTest):

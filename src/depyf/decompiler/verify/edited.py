@@ -166,6 +166,7 @@ _MADE_AT = regex(r"(?<=[\w']) at (\d+)>")
 
 def _with_lines(comparison: Comparison, original: Code, edited: Code) -> EditedComparison:
     """Return the comparison with lines in place of offsets."""
+    # The reason is the reason of the innermost code object that differs: its offsets are in that object's line table.
     culprits = (each for each in comparison.culprits() if each.reason and comparison.reason.endswith(each.reason))
     culprit = next(culprits, comparison)
     sides = (original, culprit.original_id), (edited, culprit.candidate_id)
@@ -175,6 +176,7 @@ def _with_lines(comparison: Comparison, original: Code, edited: Code) -> EditedC
     def line(side: int, offset: str) -> Optional[int]:
         return tables[side].get(byte_offset(int(offset))) if int(offset) >= 0 else None
 
+    # Without offsets in the reason both functions differ as a whole, and their first lines are named.
     lines: Lines = (codes[0].co_firstlineno, codes[1].co_firstlineno)
     place = _WHERE.search(culprit.reason)
     if place is not None:
@@ -188,6 +190,7 @@ def _with_lines(comparison: Comparison, original: Code, edited: Code) -> EditedC
         number = line(0, found.group(1))
         return found.group(0) if number is None else f" of line {number}>"
 
+    # The verifier speaks of a candidate; the reader has edited code.
     text = _MADE_AT.sub(made_at, _WHERE.sub(in_lines, culprit.reason))
     text = re.sub(r"\bthe candidate (does:|has\b|keeps\b)", r"the edited code \1", text)
     text = re.sub(r"\bin the candidate\b", "in the edited code", text)

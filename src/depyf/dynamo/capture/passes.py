@@ -77,11 +77,12 @@ def write_passes(session: Session, compile_id: str, ran: int) -> None:
     written = session.records(PassesFile, compile_id)[-1:]
     events = [event for event in session.records(Event, compile_id) if event.name == GRAPH_PASS]
     if len(events) <= sum(len(file.entries) for file in written):
-        return
+        return  # nothing is new since the file was written
     passes = [from_data(_Shown, json.loads(event.payload or "")) for event in events]
     pieces = [str(event.meta.get("piece", "")) for event in events]
     function = session.function_name(compile_id)
     index = written[0].index if written else session.directory.take_number(file_names.passes_stem(function))
+    # First the table of contents, then the difference of each pass; an entry names the lines of its difference.
     lines = [f"# Passes that changed the graphs of {function}, compile id {compile_id}", ""]
     for number, (each, piece) in enumerate(zip(passes, pieces), 1):
         lines.append(f"{number}. {_title(each)}: {_nodes(each)}{f', of {piece}' if piece else ''}")

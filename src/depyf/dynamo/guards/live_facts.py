@@ -90,10 +90,12 @@ def as_missing(
     """Return the guard on a value that is not where it was: moved, where the module has it elsewhere; on the code of
     what is no function now, the guard on that. ``line`` is the entry's guard on the value, if it is known."""
     missing = Guard(GuardKind.MISSING, source, detail="itself")
+    # ``L['f'].__code__`` is missing where ``f`` is no function any more: that is what differs.
     holder, name = holder_of(source)
     if name == _CODE:
         no_function = Guard(GuardKind.CLASS, holder, _FUNCTION, identity=line.identity)
         return with_facts(no_function, no_function, frame_locals, frame_globals)
+    # ``L['m']._parameters['w']`` may be a plain attribute, a buffer or a submodule of ``m`` now: each place is read.
     owned = next((each for each, _ in _REGISTERED if holder.endswith(f".{each.name}")), None)
     holder = holder if owned is None else holder[: -len(f".{owned.name}")]
     if not holder or not isinstance(name, str):

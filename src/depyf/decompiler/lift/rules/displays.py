@@ -43,6 +43,7 @@ def _build(sim: Simulator, instr: Instr) -> None:
 def _add(sim: Simulator, instr: Instr) -> None:
     kind, depth = instr.arg
     key = None
+    # A list whose elements are followed as stack items.
     if isinstance(sim.stack[-depth - 1], Container) and kind == "list":
         element = sim.pop()
         sim.stack[-depth].elements.append(element)
@@ -54,6 +55,7 @@ def _add(sim: Simulator, instr: Instr) -> None:
         operands.insert(0, key)
     sim.check_order(operands)
     container = sim.stack[-depth]
+    # 3.14 marks in a set which annotations of a class have been reached: no code of the author's.
     if _is_set_of_marks(container):
         mark, number = AnnotationMark(), build.constant(element.expr)
         if not isinstance(number, int):
@@ -62,11 +64,13 @@ def _add(sim: Simulator, instr: Instr) -> None:
         sim.stack[-depth] = Value(ast.Constant(None), stable=True)
         sim.emit(mark)
         return
+    # ``{**a, 'k': v}`` and large displays: an empty display that is filled element by element.
     if isinstance(container, Value) and _grows_display(container, kind):
         keyed = key.expr if key else None
         container.expr = display_expressions.add_to_display(container.expr, element.expr, keyed)
         container.order = sim.context.next_order()
         return
+    # What is left is the element of a comprehension; elsewhere another attempt follows containers in locals.
     if not sim.context.is_comprehension:
         sim.wants_containers()
         raise ValueError(f"an element is added to a {kind} that is not a display at offset {instr.offset}")
@@ -135,6 +139,7 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
         before, after = instr.arg
         count, star = before + 1 + after, before
     item = sim.pop()
+    # A display whose elements are followed as stack items, and that has one for each target: each is stored alone.
     if isinstance(item, Container) and instr.op is Op.UNPACK and len(item.elements) == count:
         sim.stack.extend(reversed(item.elements))
         return
@@ -145,6 +150,8 @@ def _unpack(sim: Simulator, instr: Instr) -> None:
     if count == 0:
         store(sim, ast.Tuple([], ast.Store()), item)
         return
+    # The targets are collected from the stores that follow. What is done with them depends on the item: the place of a
+    # ``for`` or ``with`` is filled, a copy (``x = a, b = value``) joins the chain of its value, all else is assigned.
     if isinstance(item, Target):
 
         def done(last: Emitter, target: ast.expr) -> None:

@@ -131,6 +131,7 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
         or instr.offset in sim.context.decisions.spill
     ):
         return False
+    # Both operands have to be plain: with copies or targets of their own there would be two uses of one expression.
     operands = [item for item in sim.stack[-2:] if isinstance(item, (Value, Function))]
     if following[1].op not in (Op.COMPARE, Op.IS, Op.IN) or len(operands) < 2:
         return False
@@ -139,6 +140,7 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
         return False
     middle = sim.as_value(middle)
     operator = build.comparison(following[1])
+    # The first comparison of a chain begins it; each later one makes it longer by an operand.
     chain = previous.tests
     if chain is None:
         previous = sim.as_value(previous)
@@ -146,6 +148,7 @@ def _starts_chain_test(sim: Simulator, instr: Instr) -> bool:
         chain = ChainTest(previous.expr, [operator], [middle.expr])
     else:
         chain = build.longer(chain, operator, middle.expr)
+    # Left are ``b``, which the next comparison takes, and the truth of the chain so far, which a jump takes.
     del sim.stack[-2:]
     middle = sim.push(middle.expr)
     middle.tests = chain

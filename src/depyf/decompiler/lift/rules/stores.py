@@ -35,11 +35,13 @@ def _store(sim: Simulator, instr: Instr) -> None:
 
 def _store_tuple(sim: Simulator, instr: Instr) -> bool:
     """Emit ``a, b = x, y`` for ``x; y; STORE b; STORE a``: with local names the stores are swapped, not the values."""
+    # Two or three stores to different local names in a row; more are compiled as a tuple that is unpacked.
     names = [instr.arg[1]]
     for following in sim.ahead(2):
         if following.op is not Op.STORE or following.arg[0] != "fast" or following.arg[1] in names:
             break
         names.append(following.arg[1])
+    # As many values from the top as are values alone: a lambda, or an expression without copies and pending targets.
     count = 0
     for item in reversed(sim.stack[-len(names) :]):
         if isinstance(item, Function) and item.is_lambda:
@@ -52,6 +54,7 @@ def _store_tuple(sim: Simulator, instr: Instr) -> bool:
         count += 1
     if count < 2 or not _keep_their_order(sim.stack[-count:]) or instr.offset in sim.context.decisions.plain_swap:
         return False
+    # Values that are not evaluated in the order of the stack are no swap; the next attempt stores them one by one.
     values = sim.pop_values(count)
     try:
         sim.check_order(values)
@@ -185,6 +188,8 @@ def _annotates(sim: Simulator, base: Item, key: Item, item: Item) -> bool:
     name = key.expr.value
     if not name.isidentifier():
         return False
+    # The value was stored by the statement before, ``name = value``: both are one annotated assignment. That statement
+    # is only taken back if settling the annotation has emitted nothing after it.
     value = None
     statements = sim.node.statements
     annotation = sim.as_value(item).expr

@@ -71,6 +71,7 @@ if hasattr(ast, "Match"):
 
 
 def _first_evaluated(statement: ast.stmt) -> Iterator[object]:
+    # ``a[i] = v``: the value, then the parts of the first target. ``a[i] += v``: first the parts of the target.
     if isinstance(statement, ast.Assign):
         yield statement.value
         yield from _target(statement.targets[0])
@@ -84,12 +85,14 @@ def _first_evaluated(statement: ast.stmt) -> Iterator[object]:
         yield from _target(statement.targets[0])
     elif isinstance(statement, (ast.With, ast.AsyncWith)):
         yield statement.items[0].context_expr
+    # Of a definition decorators and defaults (or bases) come first.
     elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield from statement.decorator_list
         yield from statement.args.defaults
     elif isinstance(statement, ast.ClassDef):
         yield from statement.decorator_list
         yield from statement.bases
+    # ``if``, ``for``, ``match`` and the like: their headers. Of all others nothing is known.
     elif statement.__class__ in _HEADERS:
         for field in _HEADERS[statement.__class__]:
             value = getattr(statement, field)
