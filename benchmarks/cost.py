@@ -11,6 +11,7 @@ user and system time of the process and its children, from its start to its end,
 the machine has little influence. ``more`` is the median of the ratios of neighbouring runs, with the lowest and
 highest. ``enter``, ``run``, ``leave`` and ``exit`` are the differences between the parts of the attached run and those
 of the plain one (medians, in ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
+What was measured is compiled to bytecode first, and the load of the machine is printed below the table.
 
 Ways: ``plain``; ``attached``, this project; ``before``, this project as it is in the checkout ``--before``;
 ``TORCH_TRACE``, PyTorch's own log; ``original``, depyf 0.20.0, which is installed from PyPI into build/peers. ``warm``
@@ -20,6 +21,7 @@ runs each way once before, with separate caches that it keeps.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import pstats
@@ -92,6 +94,18 @@ def original() -> Path:
         pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*pip, "--target", str(ORIGINAL), "depyf==0.20.0", "astor", "dill"], check=True)
     return ORIGINAL
+
+
+def compile_modules(ways: List[str]) -> None:
+    """Write the bytecode of what the ways import; a process without it takes seconds longer."""
+    folders = {"attached": HERE.parent / "src", "before": Path(os.environ.get("DEPYF_COST_BEFORE", ""))}
+    if "original" in ways:
+        folders["original"] = original()
+    for way, folder in folders.items():
+        if way in ways and not compileall.compile_dir(str(folder), quiet=2):
+            raise SystemExit(
+                f"{folder} could not be compiled to bytecode: the figures of {way} would be of another thing"
+            )
 
 
 def measure(program: str, backend: str, ways: List[str], warm: bool, repeats: int) -> Dict[str, List[Run]]:
@@ -186,6 +200,8 @@ def main() -> int:
         os.environ["DEPYF_COST_BEFORE"] = str(options.before.resolve() / "src")
     programs = list(PROGRAMS) if options.programs == "all" else options.programs.split(",")
     ways = ["plain", *(way for way in options.ways.split(",") if way != "plain")]
+    compile_modules(ways)
+    before = os.getloadavg()[0]
     if not options.profile:
         print(row("program", "backend", "caches", "way", "CPU", "more", "from .. to", *PARTS, "MiB"))
         print("|" + "---|" * 12)
@@ -199,6 +215,7 @@ def main() -> int:
                     continue
                 found = measure(program, backend, ways, caches == "warm", options.repeats)
                 print("\n".join(table(program, backend, caches == "warm", found)), flush=True)
+    print(f"\nLoad of the machine (1 minute): {before:.1f} before, {os.getloadavg()[0]:.1f} after")
     return 0
 
 
