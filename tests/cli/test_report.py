@@ -90,7 +90,10 @@ def test_source_that_is_not_here_is_shown_as_far_as_the_log_quotes_it(
     log.write_text(text.replace("/tmp/logs_work/", "/no/such/folder/"))
     status, printed, _ = run(capsys, "report", log, "-o", tmp_path / "page.html")
     assert status == 0
-    assert "not here, or not as when the log was recorded: /no/such/folder/traced.py" in printed
+    assert (
+        "source files that are missing, or have changed since the log was recorded: /no/such/folder/traced.py"
+        in printed
+    )
     source = from_json((tmp_path / "manifest.json").read_text()).sources[0]
     assert (source.text or "").splitlines()[12:14] == ["y = torch.sin(x) * scale", 'print("between two graphs")']
 

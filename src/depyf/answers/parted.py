@@ -1,8 +1,8 @@
-"""Where two recorded runs part by more than rounding, as data and text: the first step, and what differs in it first.
+"""Compare two recorded runs: the first step at which both differ by more than rounding, and the values that differ.
 
-Two runs never have the same bits for long: rounding grows from step to step. So a difference is judged by its
-predecessors. It is more than rounding where it is above what a dtype allows, and above ten times the largest earlier
-difference of that value. A difference that has grown slowly is drift, and no fault.
+Two runs never have the same bits for long: rounding grows from step to step. So a difference is judged by the
+differences before. A difference is more than rounding if it exceeds what the dtype allows, and ten times the largest
+earlier difference of that value. A difference that has grown slowly is drift, and no fault.
 
 The size of a difference is estimated from the sketches of two digests, relative to the size of the tensor.
 """

@@ -150,7 +150,7 @@ def header_line(**known: object) -> str:
 
 
 def file_name(rank: Optional[int]) -> str:
-    """Return the name of the recording of a rank in its folder."""
+    """Return the file name of a rank's recording; ``None``: the program has no ranks."""
     return f"{_NAME}{_SUFFIX}" if rank is None else f"{_NAME}.{file_names.rank_mark(rank)}{_SUFFIX}"
 
 

@@ -1,9 +1,9 @@
-"""Add finders to ``sys.meta_path``, and remove them, in place: a program that holds the list keeps the one that Python
-searches.
+"""Add finders to ``sys.meta_path``, and remove them. The list is changed in place, so that a program's reference to
+``sys.meta_path`` stays valid.
 
 Python goes through the list by index. Where a finder is removed, each search that is under way on another thread would
 leave out one of the other finders, and fail to find a module that exists. So a finder is removed only while no search
-is under way; until then it stays, and has to find nothing.
+is under way. Until then the finder stays in the list, and must answer each search with None.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The import paths of depyf 0.20 that other projects use, over the new code.
+"""Re-export the names of depyf 0.20 that other projects import.
 
-New code uses ``depyf.prepare_debug`` and the modules of ``depyf.dynamo``. May import everything below the command line.
+New code uses ``depyf.prepare_debug`` and the modules of ``depyf.dynamo``. This package may import everything below the
+command line.
 Start reading here.
 """
 

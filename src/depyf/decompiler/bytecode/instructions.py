@@ -108,9 +108,8 @@ def _decode_instructions(code: Code, table: OpcodeTable) -> Tuple[Tuple[Instruct
             if jump is _PREFIX:  # belongs to the next instruction, which starts here
                 prefix = arg << 8
                 if arg > _LARGEST_PREFIX or offset == size:
-                    raise ValueError(
-                        f"{code.co_name}: the prefixes at offset {start} form no argument of at most 32 bits"
-                    )
+                    why = "no instruction follows" if offset == size else "the argument is larger than 32 bits"
+                    raise ValueError(f"{code.co_name}: EXTENDED_ARG at offset {start}: {why}")
                 continue
             target = jump.scale * arg + (offset if jump.relative else 0)
             targets.append(target)

@@ -211,6 +211,7 @@ class _Lifter:
         # A block extends the node of its only predecessor. Structuring needs a node of its own for the start of a loop,
         # of a handler, and of the code that follows a region.
         edges = self.edges[block.id]
+        # A test whose two results both lead here is a part of the value that follows.
         tested = self.reducer.test_before(block)
         if tested is not None:
             return tested
@@ -228,6 +229,7 @@ class _Lifter:
                 return None
             if node.leaves or not node.holds_values():
                 return None
+        # A jump that stays inside of one expression (``x if a else y``) keeps values, or its target drops one.
         term = self.graph.blocks[node.last_block].term
         begins_with_pop = bool(block.ops) and block.ops[0].op in (Op.POP, Op.POP_EXC, Op.SWAP)
         if isinstance(term, Jump) and term.offset >= 0 and not begins_with_pop and not node.holds_values():
@@ -236,7 +238,7 @@ class _Lifter:
         if node.leaves and node.region == block.region and not node.statements:
             return None
         if node.statements and isinstance(node.statements[-1], WithEnter):
-            return None
+            return None  # the body of a with statement begins here
         return node
 
     def _keeps_tested_value(self, block: Block) -> bool:

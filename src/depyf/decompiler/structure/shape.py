@@ -158,7 +158,8 @@ class Shape:
 
     def overridden_end(self, ids: Iterable[int], region: Region) -> Optional[int]:
         """Return the end of the body of ``region`` with the nodes ``ids`` if its ``finally`` never ends normally, else
-        ``None``. It is the last of these nodes: the compiler copies the ``finally`` body to each jump to it as well."""
+        ``None``. The compiler copies the ``finally`` body to each jump to the end, so that several nodes qualify: the
+        last one is the end."""
         ends = [
             id for id in ids if isinstance(self.nodes[id].terminator, Overridden) and region in self.nodes[id].leaves
         ]

@@ -86,11 +86,14 @@ def stop_in_pdb(frame: FrameType, directory: Optional[str]) -> List[Undo]:
         undos.append(replace_attribute(debugger, "set_break", _also_where_it_runs(debugger, directory)))
 
     def stop(stopped: FrameType, event: str, arg: object) -> object:
+        # ``set_trace`` makes pdb trace from the next event of the frame on. The program is to stop at this event, which
+        # is handed to pdb as the event of a line.
         stopped.f_trace_opcodes = False
         debugger.set_trace(stopped)
         with asking_for_commands():
             return debugger.trace_dispatch(stopped, "line", None)
 
+    # The next line may be in the compiled function: an event for each instruction comes before it, still on this line.
     frame.f_trace = stop
     frame.f_trace_opcodes = True
     # A frame's own function is called only while there is a global one, which traces no frame that is entered.

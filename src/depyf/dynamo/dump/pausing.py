@@ -51,8 +51,12 @@ class Debug(HookedContext[object]):
 
     def _started(self) -> None:
         dumped = capture.last_directory
-        where = f"the dump is in {dumped}" if dumped else "nothing was dumped: use depyf.prepare_debug first"
-        show(f"depyf pauses the program here; {where}. Set breakpoints in its files, then continue.")
+        pauses = "depyf pauses the program here"
+        show(
+            f"{pauses}; the dump is in {dumped}. Set breakpoints in the files of the dump, then continue."
+            if dumped
+            else f"{pauses}, but nothing was dumped, and no code runs from files: use depyf.prepare_debug first."
+        )
         from depyf.dynamo.dump.in_pdb import asking_for_commands  # with pdb and readers of dumps: sessions need neither
 
         with asking_for_commands():

@@ -136,9 +136,11 @@ def _found(
     failed = with_facts(failed, guard if guard.source else replace(guard, source=line.source), values, scope)
     explanation = explain(failed.with_actual(value_of(guard, values, scope)))
     is_text = line.kind == TEXT  # a condition of PyTorch before 2.4, whose source is in its text
+    # Such a condition is about one value only where its text reads one, and compares no sizes of several tensors.
     source = line.source
     if is_text:
         source = guard.source if reads_values(guard.source) and not _is_of_sizes(line) else ""
+    # A relation (``L['x'].size()[0] == L['y'].size()[0]``, two names of one tensor) fails if any of its values is gone.
     relates = _is_of_sizes(line) or guard.kind is GuardKind.ALIASING
     missing = _missing(guard.code if relates else source, values, scope)
     return _Found(

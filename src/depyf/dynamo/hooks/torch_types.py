@@ -16,7 +16,8 @@ class Removable(Protocol):
 
 
 class DynamoFrame(Protocol):
-    """A frame that Dynamo is to compile: the interpreter's own frame up to 3.10, its replacement after that."""
+    """A frame that PyTorch passes to Dynamo's callback: the interpreter's frame up to Python 3.10, from 3.11 on an
+    object of PyTorch's with the same attributes."""
 
     @property
     def f_code(self) -> CodeType: ...

@@ -43,8 +43,8 @@ class GraphCode:
 
 
 def graph_code(module: torch.fx.GraphModule, tensors: Tensors) -> GraphCode:
-    """Return the code of ``module`` (an FX graph module, not changed) and of all graph modules inside.
-    The class of the outermost is called ``Graph``. ``tensors`` writes the parameters and constants that they hold."""
+    """Return Python source for ``module`` (an FX graph module, not changed) and each graph module nested in it. The
+    class for ``module`` is named ``Graph``. ``tensors`` writes the parameters and constants of the modules."""
     code = GraphCode()
     _Classes(code, tensors).write(module, "Graph")
     return code

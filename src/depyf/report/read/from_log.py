@@ -58,9 +58,9 @@ def _notes(log: TraceLog, events: Sequence[Event], missing: Sequence[str]) -> Li
     )
     if missing:
         notes.append(
-            f"not here, or not as when the log was recorded: {', '.join(missing[:3])}"
-            + (f" and {len(missing) - 3} more source files" if len(missing) > 3 else "")
-            + "; of these only the lines that torch quotes are shown"
+            f"source files that are missing, or have changed since the log was recorded: {', '.join(missing[:3])}"
+            + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+            + "; of such a file only the lines that the log quotes are shown"
         )
     return notes
 

@@ -31,9 +31,7 @@ _INPUT = regex(r"(?:(?P<owner>.+)\.)?(?P<name>[^\W\d]\w*)(?P<part>(?:\[[^\]]*\])
 _TRANSLATORS = (private_names.TRANSLATOR, private_names.INLINING_TRANSLATOR, private_names.GENERATOR_TRANSLATOR)
 
 RETURNED = "return"
-ELSEWHERE = (
-    "a tensor inside of a part that runs as a whole (what is checkpointed, a branch of torch.cond), not seen here"
-)
+ELSEWHERE = "a tensor of a part that the graph runs as a whole (a checkpointed region, a branch of torch.cond)"
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ class Probe(HookedContext[object], HasAnswer):
         for query in self._queries:
             for each in self._bindings if self._found[query.asked] else ():
                 if each.constant == ELSEWHERE and query.matches(each):
-                    yield f"{query.asked}: at {shortened(each.filename)}:{each.line} it is {ELSEWHERE}"
+                    yield f"{query.asked} is not observed at {shortened(each.filename)}:{each.line}: {ELSEWHERE}"
 
     def __str__(self) -> str:
         return str(self.answer)
