@@ -145,7 +145,7 @@ class Gap:
     def parts(self) -> Dict[str, float]:
         """Return what the calling thread did meanwhile, in seconds by name, without what took no time."""
         named = {"guards": self.guards, "calling graphs": self.calling, "launching kernels": self.launching}
-        return {name: value for name, value in {**named, "other Python": self.python}.items() if value}
+        return {name: value for name, value in {**named, "other Python": self.python}.items() if value > 1e-9}
 
     def __str__(self) -> str:
         did = ", ".join(f"{name} {duration(value)}" for name, value in self.parts().items())

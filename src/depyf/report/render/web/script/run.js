@@ -129,7 +129,7 @@ function gapsTable(run, timing) {
   const end = (spot) => (spot ? place(run, spot) : "none"); // at an end of the call, or the line is not known
   return tableOf("Stretches of a call in which nothing computed",
     ["After", "Before", numeric("Time", (at) => rows[at].seconds), numeric("Times", (at) => rows[at].times), ...parts.map(([words, key]) => numeric(words, (at) => rows[at][key]))],
-    rows.map((each) => [end(each.after), end(each.before), seconds(each.seconds), digits(Math.round(each.times * 10) / 10), ...parts.map(([, key]) => (each[key] > 0 ? seconds(each[key]) : ""))]),
+    rows.map((each) => [end(each.after), end(each.before), seconds(each.seconds), digits(Math.round(each.times * 10) / 10), ...parts.map(([, key]) => (each[key] > 1e-9 ? seconds(each[key]) : ""))]),
     { most: 20 });
 }
 
