@@ -42,25 +42,23 @@ class Encoder(torch.nn.Module):
         return torch.nn.functional.cross_entropy(self.head(x).flatten(0, 1), labels.flatten())
 
 
+def bert_encoder(layers: int = 6) -> Tuple[Any, Callable[[Any, torch.Tensor], Any]]:
+    """Return an encoder, and a function that returns the loss of the encoder, compiled or not, for some tokens."""
+    if transformers is None:
+        return Encoder(layers), lambda encoder, tokens: encoder(tokens, tokens)
+    config = transformers.BertConfig(
+        vocab_size=1000, hidden_size=64, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=128
+    )
+    return transformers.BertForMaskedLM(config), lambda model, tokens: model(input_ids=tokens, labels=tokens).loss
+
+
 def bert(backend: str, layers: int = 6) -> None:
     """Train an encoder for two steps."""
     tokens = torch.randint(0, 1000, (2, 32))
-    if transformers is None:
-        encoder: Any = torch.compile(Encoder(layers), backend=backend)
-
-        def step() -> torch.Tensor:
-            return encoder(tokens, tokens)  # type: ignore[no-any-return]
-    else:
-        config = transformers.BertConfig(
-            vocab_size=1000, hidden_size=64, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=128
-        )
-        model: Any = torch.compile(transformers.BertForMaskedLM(config), backend=backend)
-
-        def step() -> torch.Tensor:
-            return model(input_ids=tokens, labels=tokens).loss  # type: ignore[no-any-return]
-
+    encoder, loss = bert_encoder(layers)
+    compiled = torch.compile(encoder, backend=backend)
     for _ in range(2):
-        step().backward()  # type: ignore[no-untyped-call]
+        loss(compiled, tokens).backward()
 
 
 def bert12(backend: str) -> None:
@@ -89,6 +87,14 @@ class Decoder(torch.nn.Module):
         return self.head(x), kept
 
 
+def gpt2() -> Any:
+    """Return a GPT-2 of two layers, of transformers."""
+    config = transformers.GPT2Config(
+        vocab_size=1000, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0
+    )
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
 def generate(backend: str) -> None:
     """Generate eight tokens: without a cache, with one, then with one of dynamic length."""
     with torch.no_grad():
@@ -99,10 +105,7 @@ def generate(backend: str) -> None:
                 logits, kept = decoder(token, kept)
                 token = logits[:, -1:].argmax(-1)
             return
-        config = transformers.GPT2Config(
-            vocab_size=1000, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0
-        )
-        model: Any = torch.compile(transformers.GPT2LMHeadModel(config).eval(), backend=backend)
+        model: Any = torch.compile(gpt2(), backend=backend)
         tokens, past = torch.randint(1, 1000, (1, 5)), None
         for _ in range(8):
             found = model(input_ids=tokens, past_key_values=past, use_cache=True)

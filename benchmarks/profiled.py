@@ -26,22 +26,13 @@ SHARE = 0.95
 def bert() -> Callable[[], Any]:
     """Train an encoder of six layers: a step with its backward."""
     import torch
-    from cost_programs import Encoder, transformers
+    from cost_programs import bert_encoder
 
     tokens = torch.randint(0, 1000, (2, 32))
-    if transformers is None:
-        model: Any = Encoder(6)
-    else:
-        config = transformers.BertConfig(
-            vocab_size=1000, hidden_size=64, num_hidden_layers=6, num_attention_heads=4, intermediate_size=128
-        )
-        whole = transformers.BertForMaskedLM(config)
-
-        def model(given: Any, labels: Any) -> Any:
-            return whole(input_ids=given, labels=labels).loss
+    encoder, loss_of = bert_encoder()
 
     def step() -> Any:
-        loss = model(tokens, tokens)
+        loss = loss_of(encoder, tokens)
         loss.backward()
         return loss.detach()
 
@@ -51,7 +42,7 @@ def bert() -> Callable[[], Any]:
 def generate() -> Callable[[], Any]:
     """Generate a token with a decoder of GPT-2's shape, without gradients."""
     import torch
-    from cost_programs import Decoder, transformers
+    from cost_programs import Decoder, gpt2, transformers
 
     tokens = torch.randint(1, 1000, (1, 12))
     if transformers is None:
@@ -60,10 +51,7 @@ def generate() -> Callable[[], Any]:
         def call() -> Any:
             return decoder(tokens, [])[0]
     else:
-        config = transformers.GPT2Config(
-            vocab_size=1000, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=0, eos_token_id=0
-        )
-        model = transformers.GPT2LMHeadModel(config).eval()
+        model = gpt2()
 
         def call() -> Any:
             return model(input_ids=tokens, use_cache=True).logits

@@ -149,10 +149,10 @@ class Gap:
 
     def __str__(self) -> str:
         did = ", ".join(f"{name} {duration(value)}" for name, value in self.parts().items())
-        return f"{duration(self.seconds)} {between(self.after, self.before)}: {did}"
+        return f"{duration(self.seconds)} {_between(self.after, self.before)}: {did}"
 
 
-def between(after: Optional[Line], before: Optional[Line]) -> str:
+def _between(after: Optional[Line], before: Optional[Line]) -> str:
     """Say where a gap is: between two lines, or at an end of the call."""
     first, second = (None if each is None else f"{shortened(each.file)}:{each.line}" for each in (after, before))
     if first is not None and second is not None:

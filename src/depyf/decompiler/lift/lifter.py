@@ -93,7 +93,7 @@ class _Lifter:
 
     def _lift_block(self, block: Block) -> None:
         """Execute ``block`` in a node of its own, or at the end of its predecessor's node; then reduce the node."""
-        # A shared block that only returns what its predecessors have pushed is a return of each of them.
+        # A shared block only returns what its predecessors have pushed: each predecessor gets a return of its own.
         if len(self.edges[block.id]) > 1 and self._only_returns(block):
             self._return_from_each(block)
             return

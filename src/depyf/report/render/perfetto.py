@@ -103,7 +103,7 @@ def _call(process: int, name: str, run: Run, timing: Timing) -> Iterator[Event]:
 
 def _lines_in_time(timing: Timing) -> Iterator[Tuple[Sequence[Place], float, float]]:
     """Yield the lines that compute, with begin and end. Neighbours in time with the same lines are one. Where kernels
-    ran on a device, the lines of these kernels count, and the lines that launched them do not."""
+    ran on a device, only the lines of device kernels count."""
     ran = [each for each in timing.timeline if each.places or each.kernel]
     of_device = [each for each in ran if each.where == timing.device]
     open_places: Sequence[Place] = ()

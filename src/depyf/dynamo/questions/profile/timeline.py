@@ -1,4 +1,4 @@
-"""When things ran in the profiled calls: the timeline of one call, and the gaps in all of them.
+"""When things ran: the timeline of one profiled call, and the gaps of all profiled calls.
 
 A gap is a stretch in which nothing computed: no kernel ran on the device or, without a device, no kernel and no
 operation on any thread. The program waited for its own Python, for guards, or for the wrappers of graphs.
@@ -52,7 +52,7 @@ class _Busy(NamedTuple):
 
 
 class Timeline:
-    """The units of the calls that count, in time. ``steps`` are the numbers of these calls."""
+    """The units of the counted calls, with their times. ``steps`` are the numbers of the counted calls."""
 
     def __init__(
         self, division: Division, placed: Sequence[PlacedUnit], steps: Sequence[int], *, on_device: bool

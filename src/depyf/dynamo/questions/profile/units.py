@@ -113,7 +113,7 @@ def divide(spans: Sequence[Span]) -> Division:
     )
     for before, after in zip(bounds, bounds[1:]):
         division.bounds.append((before.end, after.start))
-        parts = outside_of(division.skipped, before.end, after.start)
+        parts = _outside_of(division.skipped, before.end, after.start)
         division.lengths.append(sum(end - start for start, end in parts))
     divider = _Divider(division, [each.start for each in bounds])
     for span in spans:
@@ -132,8 +132,8 @@ def _union(intervals: Iterable[Interval]) -> List[Interval]:
     return found
 
 
-def outside_of(intervals: Sequence[Interval], start: float, end: float) -> Iterator[Interval]:
-    """Yield what of the time from ``start`` to ``end`` is in none of these intervals, which are in order."""
+def _outside_of(intervals: Sequence[Interval], start: float, end: float) -> Iterator[Interval]:
+    """Yield the parts of the time from ``start`` to ``end`` that lie in no interval. The intervals are in order."""
     for begin, until in intervals:
         if until <= start:
             continue
@@ -168,8 +168,8 @@ class _Divider:
         step = self._step(span.start)
         if part is not None and span.thread == self._division.main_thread and step is not None:
             # What ran inside of the span has a part of its own, and a compilation is nobody's time.
-            for between in outside_of([(each.start, each.end) for each in span.inside], span.start, span.end):
-                for start, end in outside_of(self._division.skipped, *between):
+            for between in _outside_of([(each.start, each.end) for each in span.inside], span.start, span.end):
+                for start, end in _outside_of(self._division.skipped, *between):
                     self._division.take(step, part, end - start)
                     self._division.stretches.setdefault((step, part), []).append((start, end))
         if step is not None:

@@ -283,7 +283,7 @@ function tracedCall(run, timing, thread, span) {
 }
 
 // The lines that compute, with begin and end. Neighbours in time with the same lines are one. Where kernels ran on a
-// device, the lines of these kernels count, and the lines that launched them do not.
+// device, only the lines of device kernels count.
 function linesInTime(timing) {
   const ran = timing.timeline.filter((each) => each.places.length || !["guards", "calling"].includes(each.what));
   const ofDevice = ran.filter((each) => each.where === timing.device);
