@@ -6,11 +6,11 @@ import ast
 import builtins
 import functools
 from dataclasses import field
-from typing import Callable, Dict, FrozenSet, Optional, Set
+from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.quick_dataclass import dataclass
-from depyf.base.text_edits import edited
+from depyf.base.text_edits import Edit, edited
 from depyf.decompiler.syntax import parse, walk
 from depyf.diagnosis.guard_text import has_id_in_name
 from depyf.diagnosis.plain_guards import names_of_plain
@@ -57,37 +57,62 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
         naming.used.update(plain)
         return expression
     try:
-        tree = parse(expression, mode="eval")
+        form = _form_of(expression)
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    # All other expressions: collect the names, and the edits by their positions, as ``unparse`` would change the rest.
-    names, edits = set(), []
+    if not form.names <= _known_names():
+        return None
+    naming.used.update(form.names)
+    edits = [*form.edits]
+    for start, end, name in form.ids:
+        if naming.stable(name) != name:
+            edits.append((start, end, naming.global_name(name)))
+    text = " ".join(edited(expression, edits).split("\n")) if edits or "\n" in expression else expression
+    # Everything is joined by ``and``, which binds tighter than these.
+    return f"({text})" if form.loose else text
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What the syntax tree of an expression says about it: the names, and the edits by their positions."""
+
+    names: FrozenSet[str]
+    edits: Tuple[Edit, ...]
+    ids: Tuple[Edit, ...]
+    """Strings that may end in an id, with their positions: ``Naming`` tells which of them have a stable name."""
+    loose: bool
+
+
+@functools.lru_cache(maxsize=4096)  # functions that are compiled one by one have most of their guards in common
+def _form_of(expression: str) -> _Form:
+    """Return the form of an expression. Raises what the parser raises."""
+    tree = parse(expression, mode="eval")
+    # The names, and edits by their positions, as ``unparse`` would change the rest.
+    names: Set[str] = set()
+    edits: List[Edit] = []
+    ids: List[Edit] = []
     for node in walk(tree):
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif not isinstance(node, (ast.Constant, ast.Set)):
             continue
-        replacement = _replacement(node, naming)
+        start, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # ``G['__import_torch_139767862978176']``: the name of a global that ends in an id.
+            if has_id_in_name(node.value):
+                ids.append((start, end, node.value))
+            continue
+        replacement = _replacement(node)
         if replacement is not None:
-            end = (node.end_lineno or 0, node.end_col_offset or 0)
-            edits.append(((node.lineno, node.col_offset), end, replacement))
-    if not names <= _known_names():
-        return None
-    naming.used.update(names)
-    text = " ".join(edited(expression, edits).split("\n")) if edits or "\n" in expression else expression
-    # Everything is joined by ``and``, which binds tighter than these.
+            edits.append((start, end, replacement))
     loose = isinstance(tree.body, (ast.IfExp, ast.Lambda)) or (
         isinstance(tree.body, ast.BoolOp) and isinstance(tree.body.op, ast.Or)
     )
-    return f"({text})" if loose else text
+    return _Form(frozenset(names), tuple(edits), tuple(ids), loose)
 
 
-def _replacement(node: ast.AST, naming: Naming) -> Optional[str]:
-    # ``G['__import_torch_139767862978176']``: the name of a global that ends in an id.
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        if has_id_in_name(node.value) and naming.stable(node.value) != node.value:
-            return naming.global_name(node.value)
-    elif isinstance(node, ast.Set) and all(isinstance(element, ast.Constant) for element in node.elts):
+def _replacement(node: ast.AST) -> Optional[str]:
+    if isinstance(node, ast.Set) and all(isinstance(element, ast.Constant) for element in node.elts):
         # The order of strings in a set is not the same in every run.
         return "{" + ", ".join(sorted(repr(element.value) for element in node.elts)) + "}"  # type: ignore[attr-defined]
     # ``repr`` writes these two without their modules.
