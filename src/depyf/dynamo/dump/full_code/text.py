@@ -6,12 +6,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import io
 import keyword
-import re
-import tokenize
 from types import CodeType
-from typing import Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
@@ -163,37 +160,34 @@ def with_profiler_lines_marked(source: str) -> str:
     """Append a comment to the lines of ``source`` that are for the profiler; nothing else changes."""
     if not _OF_PROFILER.search(source):
         return source
-    lines = source.split("\n")
-    try:
-        statements = list(_statements_of_one_line(source))
-    except synchronous(tokenize.TokenError, SyntaxError):
-        return source
+    statements = _statements_of_one_line(source)
     #     tmp = None                                                (3) makes a variable of (2)
     #     if __import_torch_dot_..._profiler._is_profiler_enabled:  (1) has a name of PyTorch's profiler
     #         tmp = utils.record_pregraph_bytecode_enter()          (1)
     #     if tmp is not None:                                       (3) tests a variable of (2)
     #         utils.record_pregraph_bytecode_exit(tmp)              (1)
     # (2) are the variables that the lines of (1) assign, or whose method they call: here ``tmp``.
-    found = {row for row, text in statements if _OF_PROFILER.search(text)}
+    found = {row for row, text in statements.items() if _OF_PROFILER.search(text)}
     names: Set[str] = set()
     for row in found:
-        names.update(name for match in _NAMED.finditer(lines[row - 1]) for name in match.groups() if name)
-    for row, text in statements:
+        names.update(name for match in _NAMED.finditer(statements[row]) for name in match.groups() if name)
+    for row, text in statements.items():
         made = _MADE.match(text)
         if made is not None and (made.group(1) or made.group(2)) in names:
             found.add(row)
-    return "\n".join(f"{line}{MARK}" if row in found else line for row, line in enumerate(lines, 1))
+    return "\n".join(f"{line}{MARK}" if row in found else line for row, line in enumerate(source.split("\n"), 1))
 
 
-def _statements_of_one_line(source: str) -> Iterator[Tuple[int, str]]:
-    """Yield the rows that are one logical line without a comment, with their text."""
-    first, commented = 0, False
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NEWLINE:
-            if first == token.start[0] and not commented:
-                yield first, re.sub(r"[\r\n]+$", "", token.line)
-            first, commented = 0, False
-        elif token.type == tokenize.COMMENT:
-            commented = True
-        elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and not first:
-            first = token.start[0]
+def _statements_of_one_line(source: str) -> Dict[int, str]:
+    """Return the rows that hold the whole of a statement, or of the first line of a block, and no comment."""
+    # A row of this form may only stand between the brackets of a call over several rows, where a comment does no harm.
+    inside = lines_inside_strings(source)
+    return {
+        row: line
+        for row, line in enumerate(source.split("\n"), 1)
+        if row not in inside
+        and row + 1 not in inside
+        and "#" not in line
+        and not line.endswith("\\")
+        and all(line.count(first) == line.count(last) for first, last in ("()", "[]", "{}"))
+    }
