@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import sys
 import tempfile
-from contextvars import ContextVar
-from typing import Any, Callable, Iterable, List, Sequence, Tuple
+from contextvars import ContextVar, copy_context
+from typing import Any, Callable, FrozenSet, Iterable, List, Sequence, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
@@ -116,18 +117,25 @@ def settings_in_force() -> List[str]:
     """Return the settings of Dynamo, Inductor and AOTAutograd in this thread that are not PyTorch's defaults, as
     statements: ``torch._dynamo.config.capture_scalar_outputs = True``. Settings that hold functions are left out.
     Variables of the environment come first: ``TORCHINDUCTOR_MAX_AUTOTUNE=1``."""
-    found = [f"{name}={value}" for name, value in sorted(os.environ.items()) if _VARIABLES.match(name)]
+    found = [f"{name}={os.environ[name]}" for name in sorted(filter(_VARIABLES.match, os.environ))]
     of = [name for name in (private_names.DYNAMO_CONFIG, *_OF_GRAPHS) if name.whole in sys.modules]
     unset = private_names.UNSET_SETTING.find()
     if unset is None:  # before 2.6
         return found + settings_that_were_changed(of)
-    # Of 500 settings few are set. PyTorch's own list of them takes a millisecond, and each compilation asks.
+    # Of 800 settings few are set. PyTorch's own list of them takes a millisecond, and each compilation asks.
+    now = copy_context()
     for name in of:
         config = name.find()
-        for setting, entry in private_names.SAVED_CONFIG.of(config, {}).items():
-            given = entry.user_override
-            given = given.get() if type(given) is ContextVar else given  # a setting of the thread since 2.12
-            if given is unset and entry.env_value_default is unset and entry.env_value_force is unset:
+        entries = private_names.SAVED_CONFIG.of(config, {})
+        # Since 2.12 a setting is a variable of the thread's context, which holds tens of them.
+        held = ((each.name, each) for each in now if each.name in entries)
+        given = {setting for setting, variable in held if entries[setting].user_override is variable}
+        given.update(_not_only_in_context(config))
+        for setting in filter(given.__contains__, entries):
+            entry = entries[setting]
+            value = entry.user_override
+            value = value.get() if type(value) is ContextVar else value
+            if value is unset and entry.env_value_default is unset and entry.env_value_force is unset:
                 continue
             if f".{setting}".endswith(_SET_BY_TORCH) or getattr(entry, "deprecated", False):
                 continue
@@ -138,6 +146,19 @@ def settings_in_force() -> List[str]:
             except synchronous(ValueError, SyntaxError):
                 continue
     return found
+
+
+@functools.lru_cache(maxsize=None)
+def _not_only_in_context(config: object) -> FrozenSet[str]:
+    """Return the settings that may be set though the context holds no variable of theirs: by the environment, which
+    PyTorch reads when it is imported, and all of them before 2.12."""
+    unset = private_names.UNSET_SETTING.find()
+    return frozenset(
+        setting
+        for setting, entry in private_names.SAVED_CONFIG.of(config, {}).items()
+        if type(entry.user_override) is not ContextVar
+        or not (entry.env_value_default is unset and entry.env_value_force is unset)
+    )
 
 
 def numerics_that_were_changed() -> List[str]:
