@@ -186,9 +186,11 @@ def place_in_order(stage: AnyStage) -> int:
     return _PLACES[stage] if isinstance(stage, Stage) else len(_PLACES)
 
 
+_BEFORE_ASSERTS = NamedStage("pre_insert_deferred_runtime_asserts")
+
 _BETWEEN = frozenset(
     {
-        "pre_insert_deferred_runtime_asserts",
+        _BEFORE_ASSERTS.value,
         "tensorify_python_scalars",
         "before_joint_graph",
         "after_joint_graph",
@@ -212,6 +214,12 @@ prints is one that somebody wants to read."""
 def is_between(stage: AnyStage) -> bool:
     """Return whether the graph is a state between two graphs that are read: its file is in the folder of stages."""
     return stage.facts.between if isinstance(stage, Stage) else stage.value in _BETWEEN
+
+
+def is_rarely_changed(stage: AnyStage) -> bool:
+    """Return whether the next graph of the same compilation is nearly always equal, and follows at once: Dynamo only
+    adds what it has to assert about sizes (``torch._check``) in between."""
+    return stage == _BEFORE_ASSERTS
 
 
 _PLACES = {stage: number for number, stage in enumerate(Stage)}

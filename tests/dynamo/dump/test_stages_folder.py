@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.base.quick_dataclass import replace  # noqa: E402
-from depyf.dynamo.capture.graphs import write_graph  # noqa: E402
+from depyf.dynamo.capture.graphs import run_from_files, write_graph  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.dump.facts import artifacts_of  # noqa: E402
 from depyf.dynamo.questions.extract.question import _files  # noqa: E402
@@ -75,6 +75,27 @@ def test_states_between_stages_are_in_the_folder_and_equal_ones_share_a_file(tmp
         "BEFORE_PRE_GRAD": "__compiled_fn_1.Captured_Graph.0.py",
         "BEFORE_POST_GRAD": "__compiled_fn_1.AFTER_POST_GRAD.0.py",
     }
+
+
+ASSERTS = NamedStage("pre_insert_deferred_runtime_asserts")
+
+
+def test_the_graph_before_asserts_has_a_file_if_they_change_it(tmp_path: Path) -> None:
+    session = session_at(tmp_path)
+    written(session, (ASSERTS, "sin"))
+    assert files(tmp_path) == set()  # the next graph follows at once, and nearly always is this one
+    written(session, (Stage.CAPTURED, "cos"))
+    assert files(tmp_path) == {
+        "__compiled_fn_1.Captured_Graph.0.py",
+        "stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py",
+    }
+
+
+def test_the_graph_before_asserts_is_kept_if_no_graph_follows(tmp_path: Path) -> None:
+    session = session_at(tmp_path)
+    written(session, (ASSERTS, "sin"))
+    run_from_files(session, "0/0", [])  # as at the end of a compilation, also of one that has failed
+    assert files(tmp_path) == {"stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py"}
 
 
 def test_all_files_are_beside_each_other_where_this_is_asked_for(tmp_path: Path) -> None:

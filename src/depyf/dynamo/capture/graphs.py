@@ -38,6 +38,7 @@ from depyf.torch_trace.stages import (
     graph_file,
     graph_of,
     is_between,
+    is_rarely_changed,
     stage_of,
     with_status,
     without_imports,
@@ -118,7 +119,12 @@ def write_graph(
 ) -> GraphFile:
     """Write (or overwrite) one graph's file from its readable text and record it."""
     file = GraphFile(compile_id, function, stage, index, None, "", piece=piece)
-    return _write(session, file, _text_of(session, file, readable))
+    made = _text_of(session, file, readable)
+    if is_rarely_changed(stage) and not session.everything:
+        _write_held(session, compile_id)
+        session.held[compile_id] = file, made
+        return file
+    return _write(session, file, made)
 
 
 def _text_of(session: Session, file: GraphFile, readable: str) -> GraphText:
@@ -130,6 +136,23 @@ def _text_of(session: Session, file: GraphFile, readable: str) -> GraphText:
 
 
 def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
+    held = session.held.get(file.compile_id)
+    if held is None or is_between(file.stage) or graph_of(held[1].text) != graph_of(made.text):
+        _write_held(session, file.compile_id)
+        return _written(session, file, made)
+    del session.held[file.compile_id]
+    return _written(session, file, made, before=held[0])
+
+
+def _write_held(session: Session, compile_id: Optional[str]) -> None:
+    """Write the graph that waits for the next one of this compilation, if there is one."""
+    held = session.held.pop(compile_id, None)
+    if held is not None:
+        _written(session, *held)
+
+
+def _written(session: Session, file: GraphFile, made: GraphText, *, before: Optional[GraphFile] = None) -> GraphFile:
+    """Write and record a graph, and with it the graph ``before``, which is equal and has waited for this one."""
     aside = is_between(file.stage) and not session.everything
     equal = _equal_files(session, file, made.text)
     name = session.in_stages(file.name) if aside else file.name
@@ -142,6 +165,8 @@ def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
     file = replace(file, path=path, text=made.text, runs=False)
     if path is not None and _may_run(file):
         session.graph_texts[path] = made
+    if before is not None and path is not None:
+        session.add(_sharing(before, file))
     session.add(file)
     if path is not None and not aside:
         # An earlier state with this text (BEFORE_POST_GRAD, where the passes changed nothing) needs no file any more.
@@ -185,6 +210,7 @@ def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gra
     If Inductor made a kernel module, no graph runs. A captured graph that a user's backend has changed gets its own
     file; with ``clean_wild_fx_code=False`` so does every other module.
     """
+    _write_held(session, compile_id)  # the compilation has failed before its next graph
     _run_from_files(session, compile_id, modules)
     note_what_runs(session, compile_id)
     for file in session.graph_files(compile_id):
