@@ -423,7 +423,11 @@ def test_a_file_is_compiled_once_and_what_does_not_compile_is_a_comment(
     with depyf.prepare_debug(tmp_path / "one"):
         torch.compile(with_a_break, backend="eager")(torch.ones(3), torch.ones(3))
     (path,) = full_code_files(tmp_path / "one")
-    assert compiled == [path.read_text(encoding="utf-8")]
+    text = path.read_text(encoding="utf-8")
+    (checked,) = compiled
+    assert text.startswith(checked)
+    assert text[len(checked) :].startswith("\n\n@___guard\n")  # conditions of guards were parsed one by one
+    compile(text, str(path), "exec")
 
     own = writing.original_of
     monkeypatch.setattr(writing, "original_of", lambda *of: replace(own(*of), source="def scaled(:\n    pass"))

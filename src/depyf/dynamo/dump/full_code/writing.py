@@ -99,31 +99,27 @@ def full_code(
     real_names = _real_names(stories, stable.text)
     naming.names.update(real_names)
 
-    def whole(problem_of: Problem) -> str:
+    def whole(problem_of: Problem) -> Tuple[str, str]:
         # Definitions of the user's globals stand above the functions, and depend on all names that these read.
         texts = _story_texts(stories, guards, constants, problem_of)
         top, stubs = _top(stories, texts, list(guards.values())), _stubs(stories, files_of)
         own = "\n\n\n".join([top, *stubs, *(text.text for text in texts)])
         defined = _globals(stories, own, guards, real_names, constants)
         # The code is what is read; names are looked up when it is called, so guards and graphs may stand below.
-        body = "\n\n\n".join(
-            [
-                *(text.text for text in texts),
-                *stubs,
-                *(each.source().rstrip() for each in common),
-                *(each for text in texts for each in text.guards),
-            ]
-        )
-        return "\n".join([top, defined, "", body, ""])
+        functions = "\n\n\n".join([*(text.text for text in texts), *stubs])
+        of_guards = [*(each.source().rstrip() for each in common), *(each for text in texts for each in text.guards)]
+        return "\n".join([top, defined, "", functions, ""]), "".join(f"\n\n{each}\n" for each in of_guards)
 
     # First without checking the pieces: the file compiles nearly always, and compiling each piece costs as much again.
-    # Otherwise each piece is compiled on its own, and a piece that does not compile becomes a comment.
+    # Otherwise each piece is compiled on its own, and a piece that does not compile becomes a comment. Functions of
+    # guards compile: each of their conditions was parsed, or has a form that is known to be Python (``tidy``).
     with suppressed(SyntaxError, ValueError, RecursionError, MemoryError):  # a piece is not Python
-        text = whole(no_problem)
+        text, of_guards = whole(no_problem)
         if why_it_does_not_compile(text) is None:
-            return text, _table(stories, list(guards.values()), naming, constants.known)
-    text = whole(problem_in_place)
+            return text + of_guards, _table(stories, list(guards.values()), naming, constants.known)
+    text, of_guards = whole(problem_in_place)
     problem = why_it_does_not_compile(text)
+    text += of_guards
     if problem is not None:
         # Every piece compiles, so this is a bug of depyf. The text stays readable as comments.
         text = f'"""This file does not compile ({problem}); its text is below as comments."""\n\n{commented(text)}\n'
