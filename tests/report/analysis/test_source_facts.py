@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import dis
+import functools
+import inspect
 import os
 
 import pytest
 
-from depyf.report.analysis.source_facts import source_facts
+from depyf.decompiler.syntax import nested_codes
+from depyf.report.analysis.source_facts import source_facts, spans_with
 from depyf.report.analysis.sources import Sources
 
 TEXT = """
@@ -43,6 +48,65 @@ def test_facts_are_of_all_functions_and_statements(more: str) -> None:
     assert facts.stars["g", 5] == (7, "", "")
     assert list(facts.spans) == [(6, 7), (12, 13)] + ([(19, 20)] if hasattr(ast, "Match") else [])
     assert sum(name == "<lambda>" for name, _ in facts.definitions) == bool(more)
+
+
+IN_PARTS = """\"\"\"A module.
+
+Words that begin no statement.
+\"\"\"
+
+class C:
+    a = (1,
+         2)
+
+    def f(self):
+        \"\"\"Paragraphs
+
+    that are not indented.
+        \"\"\"
+        b(
+            1)
+
+    def g(self):
+        if self:
+            return [
+                1]
+
+if C:
+    c = {
+    }
+
+else:
+    d = (
+        2)"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TEXT, IN_PARTS, "", "x = (\n1)", *(inspect.getsource(module) for module in (argparse, functools, inspect))],
+    ids=["text", "in parts", "empty", "no end", "argparse", "functools", "inspect"],
+)
+def test_spans_around_a_line_are_those_of_the_whole_file(text: str) -> None:
+    if not hasattr(ast, "Match"):
+        text = text.partition("match a")[0]
+    spans = source_facts(text).spans
+    code = compile(text, "text", "exec")
+    # A line of a docstring, where an example may be, has no code, and nothing is known about it.
+    lines = {line for each in nested_codes(code) for _, line in dis.findlinestarts(each) if line}
+    for line in [*sorted(lines)[::29], *sorted(lines)[-9:], text.count("\n") + 3]:
+        assert spans_with(text, [line]) == [(first, last) for first, last in spans if first <= line <= last]
+    every = [span for span in spans if any(span[0] <= line <= span[1] for line in lines)]
+    assert spans_with(text, lines) == every
+
+
+def test_the_rest_of_a_long_file_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from depyf.report.analysis import source_facts as module
+
+    read = []
+    monkeypatch.setattr(module, "parse", lambda text: read.append(text) or ast.parse(text))
+    text = "".join(f"class C{number}:\n    def f(self):\n        a(\n            1)\n\n" for number in range(99))
+    assert spans_with(text, [8, 9]) == [(8, 9)]
+    assert [len(each.split("\n")) for each in read] == [6]
 
 
 def test_what_does_not_parse_has_no_facts() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import functools
-from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
+import itertools
+import re
+from typing import Dict, Iterable, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
+from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import dataclass
 from depyf.decompiler.syntax import children, parse
 
@@ -33,9 +37,55 @@ _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 def source_facts(text: str) -> SourceFacts:
     """Return the facts about a source text, none if it does not parse (another Python version, or not Python)."""
     try:
-        tree = parse(text)
+        return _facts(text)
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
         return SourceFacts({}, {}, ())
+
+
+_DEFINITION = regex(r"^(?:[ \t]*\n)+(?=[^\s#)\]}])", re.M)
+_METHOD = regex(r"^(?:[ \t]*\n)+(?= {4}[^\s#)\]}])", re.M)
+"""Blank lines before a line that is not indented, and before one that is indented as a method is."""
+
+
+def spans_with(text: str, lines: Iterable[int]) -> List[Tuple[int, int]]:
+    """Return the ``spans`` of a source text that contain one of the lines, which are lines of code.
+
+    A file of a library has thousands of lines, and a run names few of them: only what is around these is parsed.
+    """
+    wanted = set(lines)
+    ends = [0, len(text)]
+    definitions = [*ends, *(match.end() for match in _DEFINITION.finditer(text))] if wanted else ends
+    methods = [*definitions, *(match.end() for match in _METHOD.finditer(text))] if wanted else ends
+    # Where a line of a docstring, or an ``else``, was taken for a beginning, the part does not parse: a larger one is.
+    found: Set[Tuple[int, int]] = set()
+    left = wanted
+    for cuts in (methods, definitions, ends):
+        left = _read_around(left, text, sorted(set(cuts)), found)
+    return sorted(span for span in found if any(span[0] <= line <= span[1] for line in wanted))
+
+
+def _read_around(lines: Set[int], text: str, cuts: Sequence[int], found: Set[Tuple[int, int]]) -> Set[int]:
+    """Add to ``found`` the spans in the parts of the text that have these lines; return the lines whose part does not
+    parse."""
+    firsts = list(itertools.accumulate((text.count("\n", *pair) for pair in zip(cuts, cuts[1:])), initial=1))
+    parts: Dict[int, Set[int]] = {}
+    for line in lines:
+        parts.setdefault(bisect.bisect_right(firsts, line, hi=len(firsts) - 1) - 1, set()).add(line)
+    failed: Set[int] = set()
+    for at, inside in parts.items():
+        part, before = text[cuts[at] : cuts[at + 1]], firsts[at] - 1
+        if part.startswith(" "):
+            part, before = f"if 1:\n{part}", before - 1
+        try:
+            found.update((first + before, last + before) for first, last in _facts(part).spans)
+        except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
+            failed |= inside
+    return failed
+
+
+def _facts(text: str) -> SourceFacts:
+    """Return the facts about a text. Raises what the parser raises."""
+    tree = parse(text)
     # Only a lambda is a function inside of an expression, and most of a tree is expressions.
     children_of = children if "lambda" in text else _statements
     definitions: Dict[_Function, Tuple[str, int]] = {}

@@ -31,7 +31,8 @@ from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
 from depyf.base.quick_dataclass import replace
 from depyf.base.stored_text import StoredText
-from depyf.report.model.run import SCHEMA, EntryGuard, Link, Place, Run
+from depyf.report.model.places import places_in
+from depyf.report.model.run import SCHEMA, EntryGuard, Link, Run
 from depyf.torch_trace import file_names
 from depyf.torch_trace.json_text import quoted
 
@@ -333,7 +334,7 @@ def dangling(run: Run) -> Optional[str]:
 
 def _references(run: Run) -> Iterator[Tuple[str, object]]:
     """Yield each kind of reference, with its index."""
-    yield from (("source", place[0] if place else None) for place in _places(run))
+    yield from (("source", place[0] if place else None) for place in places_in(run))
     for function in run.functions:
         yield "source", function.source
     functions = [each.resumes for each in run.functions] + [each.function for each in run.compilations]
@@ -342,33 +343,6 @@ def _references(run: Run) -> Iterator[Tuple[str, object]]:
     yield from (("function", index) for index in functions if index is not None)
     yield from (("function", each.function) for each in run.recompiles)
     yield from (("phase", each.parent) for each in run.phases if each.parent is not None)
-
-
-def _places(run: Run) -> Iterator[Place]:
-    for artifact in run.artifacts:
-        for link in artifact.links:
-            yield from link.places
-    for kernel in run.kernels:
-        yield from kernel.places
-    for stacks in ([e.stack for e in run.breaks], [e.stack for e in run.shapes], [e.callers for e in run.compilations]):
-        for stack in stacks:
-            yield from stack
-    for timing in run.timings:
-        yield from (each.place for each in timing.lines)
-        yield from (each.place for each in timing.outside if each.place is not None)
-        for timed in timing.kernels:
-            yield from timed.places
-        for pair in timing.not_fused:
-            yield from (*pair.first_places, *pair.second_places)
-        for gap in timing.gaps:
-            yield from (place for place in (gap.after, gap.before) if place is not None)
-        for ran in timing.timeline:
-            yield from ran.places
-    yield from (each.compiled_at for each in run.compilations if each.compiled_at is not None)
-    with_place: Tuple[Tuple[Any, ...], ...] = (run.breaks, run.recompiles, run.fallbacks, run.findings)
-    with_place += (run.cudagraph_skips, run.cudagraph_rerecords, () if run.shadow is None else run.shadow.found)
-    with_place += tuple(each.guards for each in run.compilations) + tuple(each.failed for each in run.recompiles)
-    yield from (each.place for group in with_place for each in group if each.place is not None)
 
 
 def _endless(run: Run) -> Optional[str]:

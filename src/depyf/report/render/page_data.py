@@ -12,7 +12,7 @@ import itertools
 import json
 import zlib
 from collections import Counter
-from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from depyf.base.asynchronous import synchronous
 from depyf.base.late_regex import regex
@@ -23,11 +23,12 @@ from depyf.diagnosis.guard_groups import GROUPS, group_of, kind_in_words
 from depyf.diagnosis.guard_requirements import required
 from depyf.diagnosis.guard_sources import as_written
 from depyf.diagnosis.recompile_limits import in_words
-from depyf.report.analysis.source_facts import source_facts
+from depyf.report.analysis.source_facts import spans_with
 from depyf.report.model.counts import counts_by_function, totals_of
 from depyf.report.model.headline import ORDER_OF_FINDINGS, headline
 from depyf.report.model.manifest import defaults_of_lists, json_parts
 from depyf.report.model.phases import parts_in_words
+from depyf.report.model.places import places_in
 from depyf.report.model.run import Artifact, Place, Run
 from depyf.report.model.starts import PARTS
 from depyf.report.render.memory_words import for_page
@@ -233,7 +234,10 @@ def _guards(run: Run) -> Dict[str, object]:
 
 def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
     """Return the first and last lines of multi-line statements, by source: a fact about one line applies to all."""
-    return {index: list(source_facts(source.text or "").spans) for index, source in enumerate(run.sources)}
+    lines: Dict[int, Set[int]] = {}
+    for source, line in places_in(run):
+        lines.setdefault(source, set()).add(line)
+    return {index: spans_with(source.text or "", lines.get(index, ())) for index, source in enumerate(run.sources)}
 
 
 def _json(value: object) -> str:
