@@ -27,6 +27,11 @@ READ = [
     f"len({VALUE}) == 6",
     f"not hasattr({VALUE}, 'is_causal')",
     f"hasattr({VALUE}, 'is_causal')",
+    f"{VALUE}.__class__.__name__ == 'BertLayer'",
+    "L['mode'] == ''",
+    "L['mode'] == 'a is b'",
+    f"list(dict.keys({VALUE}._modules))[0] == '0'",
+    "list(dict.keys(L['d']))[12] == 7",
 ]
 NOT_READ = [
     f"{VALUE}.class == True",
@@ -43,6 +48,10 @@ NOT_READ = [
     "L['n'] is Nonesuch",
     "L['n'] == 5\n",
     "not L['n']",
+    "L['n'] == 'it\\'s'",
+    "L['n'] == 'a == b'",
+    "list(dict.keys(L['d']))[01] == 'a'",
+    "list(dict.keys(L['d'])) == ['a']",
     "L['n'] == 1\u0663",  # a digit that is none for the parser
     "L['n'][1\u0663] is None",
     "L['n'].x\ufb01 == 1",  # for the parser it is xfi

@@ -21,14 +21,20 @@ dozen times, and compiling them took a third of what all patterns of a first ses
 _ATTRIBUTE = r"\.[A-Za-z_]\w*"
 _STEPS = rf"(?:{_ATTRIBUTE}|\[{_STRING}\]|\[(?:0|[1-9]\d{{0,8}})\])*"
 _VALUE = rf"[LG]\[{_STRING}\]{_STEPS}"
+_TEXT = rf"(?:{_STRING}|{_INTEGER})"
 
 _NUMBER = rf"(?:\d{{1,9}}\.\d{{1,9}}|[1-9]e-\d\d|{_INTEGER})"
 
 _COMPARISON = regex(
-    rf"(?P<value>{_VALUE}) (?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\))|is (?P<no>not )?None)",
+    rf"(?P<value>{_VALUE}) "
+    rf"(?:== (?P<constant>True|False|None|{_NUMBER}|\({_INTEGER},\)|{_STRING})|is (?P<no>not )?None)",
     re.ASCII,  # the parser takes other digits for no digits, and makes one name of several
 )
 _LENGTH = regex(rf"(?P<length>len\((?P<value>{_VALUE})\)) == (?P<constant>{_INTEGER})", re.ASCII)
+_KEY = regex(
+    rf"(?P<key>list\(dict\.keys\((?P<value>{_VALUE})\)\)\[(?P<at>0|[1-9]\d{{0,8}})\]) == (?P<constant>{_TEXT})",
+    re.ASCII,
+)
 _CALL = regex(
     rf"(?P<no>not )?(?:___dict_contains\((?P<key>{_STRING}), (?P<container>{_VALUE})\)"
     rf"|hasattr\((?P<value>{_VALUE}), '(?P<attribute>\w+)'\))",
@@ -62,6 +68,13 @@ def _read(code: str) -> Optional[Guard]:
         length, value, constant = match.groups()
         operands, arguments = (length, constant), (value,)
         return Guard(GuardKind.LENGTH, value, constant, operands=operands, operators=("==",), arguments=arguments)
+    match = _KEY.fullmatch(code)
+    if match is not None:
+        key, value, at, constant = match.groups()
+        operands = (key, constant)
+        return Guard(
+            GuardKind.KEYS, value, constant, detail=key, operands=operands, operators=("==",), position=int(at)
+        )
     match = _CALL.fullmatch(code)
     if match is not None:
         holds = match["no"] is None
