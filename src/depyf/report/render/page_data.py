@@ -139,7 +139,7 @@ def _run(run: Run, text_of: TextOf) -> Iterator[str]:
     stacks: Dict[Tuple[Place, ...], int] = {}
     yield ',"links":'
     yield from _object(_links(run, stacks))
-    parts = {"stacks": list(stacks), "statements": _statements(run)}
+    parts = {"stacks": list(stacks), "statements": _statements(run, itertools.chain(places_in(bare), *stacks))}
     parts["part_words"] = PARTS
     parts["headline"] = headline(run)
     parts["limits"] = {
@@ -232,10 +232,11 @@ def _guards(run: Run) -> Dict[str, object]:
     }
 
 
-def _statements(run: Run) -> Dict[int, List[Tuple[int, int]]]:
-    """Return the first and last lines of multi-line statements, by source: a fact about one line applies to all."""
+def _statements(run: Run, places: Iterable[Place]) -> Dict[int, List[Tuple[int, int]]]:
+    """Return the first and last lines of multi-line statements with one of the places, by source: a fact about one line
+    applies to all."""
     lines: Dict[int, Set[int]] = {}
-    for source, line in places_in(run):
+    for source, line in places:
         lines.setdefault(source, set()).add(line)
     return {index: spans_with(source.text or "", lines.get(index, ())) for index, source in enumerate(run.sources)}
 
