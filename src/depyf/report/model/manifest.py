@@ -233,6 +233,7 @@ def _default(field: dataclasses.Field[object]) -> object:
     return field.default_factory() if field.default_factory is not dataclasses.MISSING else object()
 
 
+@functools.lru_cache(maxsize=None)
 def defaults_of_lists() -> Dict[str, Dict[str, object]]:
     """Return the default values of the parts in each list of a run, which a manifest omits: ``breaks`` has the defaults
     of a graph break, ``recompiles.failed`` the defaults of a guard in the list ``failed`` of a recompilation."""
