@@ -177,7 +177,7 @@ def test_a_page_has_no_script_of_views_that_its_run_lacks() -> None:
 
 def test_every_file_of_the_page_is_in_it() -> None:
     web = Path(page.__file__).parent / "web"
-    text = page._script(page._SCRIPTS) + render_page(Run(), lambda artifact: None)
+    text = page._script(page._SCRIPTS)[0] + render_page(Run(), lambda artifact: None)
     files = [path for path in web.rglob("*") if path.is_file() and path.suffix in (".js", ".css")]
     assert len(files) > 15
     lines = {path.name: path.read_text(encoding="utf-8").splitlines() for path in files}

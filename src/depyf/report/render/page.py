@@ -93,30 +93,39 @@ def page_parts(
     called = [f"rank {at if run.rank is None else run.rank}" for at, (run, _) in enumerate(runs)]
     called[: len(names)] = names[: len(called)]
     known = [run for run, _ in runs]
-    script = _script(tuple(name for name in _SCRIPTS if name not in _NEEDED or any(map(_NEEDED[name], known))))
+    script, its_hash = _script(
+        tuple(each for each in _SCRIPTS if each not in _NEEDED or any(map(_NEEDED[each], known)))
+    )
+    template, style = _skeleton()
     program = " ".join(runs[0][0].command)[:80] if runs else ""
     parts = {
         "title": html.escape(printable(f"{program or 'A run of torch.compile'} · depyf" if runs else "depyf")),
-        "style": "\n".join(_lines("style", _STYLES)),
+        "style": style,
         "script": script,
-        "hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}",
+        "hash": its_hash,
         "drawings": "\n".join(_drawings(at, run) for at, (run, _) in enumerate(runs)),
     }
-    # One pass: inserted text may itself look like a placeholder.
-    # ``re.split`` with a group alternates text and name: odd numbers are names of placeholders.
-    for number, text in enumerate(re.split(r"@@(\w+)@@", _file("", "page.html"))):
+    # One pass: inserted text may itself look like a placeholder. Odd numbers are names of placeholders.
+    for number, text in enumerate(template):
         if text == "data" and number % 2:
             yield from data_element(runs, differences, called, comparison)
         else:
             yield parts[text] if number % 2 else text
 
 
+@functools.lru_cache(maxsize=1)
+def _skeleton() -> Tuple[Sequence[str], str]:
+    """Return the template of all pages, in which text and the name of a placeholder alternate, and their style."""
+    return re.split(r"@@(\w+)@@", _file("", "page.html")), "\n".join(_lines("style", _STYLES))
+
+
 @functools.lru_cache(maxsize=8)
-def _script(names: Tuple[str, ...]) -> str:
-    """Return the one script of the page, made of the files ``names``. The content security policy has its hash, so no
-    other script can run."""
+def _script(names: Tuple[str, ...]) -> Tuple[str, str]:
+    """Return the one script of the page, made of the files ``names``, and its hash. The content security policy has the
+    hash, so no other script can run."""
     parts = "\n".join(line for line in _lines("script", names) if not line.startswith("//"))
-    return f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
+    script = f'"use strict";\n(async () => {{\n{parts}\n}})();\n'
+    return script, f"sha256-{base64.b64encode(hashlib.sha256(script.encode('utf-8')).digest()).decode('ascii')}"
 
 
 def _lines(folder: str, names: Sequence[str]) -> Iterator[str]:
