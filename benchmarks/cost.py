@@ -15,7 +15,7 @@ What was measured is compiled to bytecode first, and the load of the machine is 
 
 Ways: ``plain``; ``attached``, this project; ``before``, this project as it is in the checkout ``--before``;
 ``TORCH_TRACE``, PyTorch's own log; ``original``, depyf 0.20.0, which is installed from PyPI into build/peers. ``warm``
-runs each way once before, with separate caches that it keeps.
+runs each way once before, with caches that all ways share and keep.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ def measure(program: str, backend: str, ways: List[str], warm: bool, repeats: in
     """Run the program ``repeats`` times in each way, alternating."""
     found: Dict[str, List[Run]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as root:
-        caches = {way: Path(root, way) for way in ways}
+        caches = Path(root, "caches")
         for repeat in range(repeats + warm):
             for way in ways if repeat % 2 == 0 else reversed(ways):
-                found[way].append(run(program, backend, way, caches[way]))
+                found[way].append(run(program, backend, way, caches))
                 print(progress(program, backend, way, found[way][-1]), file=sys.stderr, flush=True)
                 if not warm:
-                    shutil.rmtree(caches[way], ignore_errors=True)
+                    shutil.rmtree(caches, ignore_errors=True)
     return {way: runs[warm:] for way, runs in found.items()}
 
 
