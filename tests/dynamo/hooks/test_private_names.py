@@ -92,7 +92,7 @@ def test_a_row_knows_for_which_releases_it_is() -> None:
 
 # Nothing else spells them
 
-OF_PYTHON = {"_value2member_map_", "_getframe", "_current_frames", "_DummyThread"}
+OF_PYTHON = {"_value2member_map_", "_getframe", "_current_frames", "_DummyThread", "_initializing"}
 """Private names of the standard library, which have no other name."""
 
 

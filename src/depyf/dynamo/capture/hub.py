@@ -46,6 +46,7 @@ from depyf.dynamo.hooks.debuggers import end_tracing_at_exit, keep_dynamo_out_of
 from depyf.dynamo.hooks.graph_passes import GraphPasses
 from depyf.dynamo.hooks.hooked_context import install, uninstall
 from depyf.dynamo.hooks.late_modules import when_imported
+from depyf.dynamo.hooks.loaded_modules import one_reading
 from depyf.dynamo.hooks.patching import Undo, put_back_uncovered
 from depyf.dynamo.hooks.run_callback import watch_runs
 from depyf.dynamo.hooks.safely import safely
@@ -271,6 +272,7 @@ class Capture:
             session.unreported()
         self.writer.reset_after_fork()
 
+    @one_reading()
     def _install(self) -> None:
         # 1. What Dynamo is not to compile: depyf's own functions, and a debugger's.
         for package in ("depyf", *(each for each in _DEBUGGERS if each in sys.modules)):
@@ -312,6 +314,7 @@ class Capture:
         """Install a hook that replaces ``name`` when the program imports the module that has it."""
         self._add(functools.partial(when_imported, name.module, hook))
 
+    @one_reading()
     def _uninstall(self) -> None:
         uninstall(self._undo, "taking a hook out of torch")
 
