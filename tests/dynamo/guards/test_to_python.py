@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, Optional, Tuple
 
 import pytest
@@ -15,7 +16,7 @@ from depyf.dynamo.guards import runtime as guard_runtime  # noqa: E402
 from depyf.dynamo.guards.entry_guards import EntryGuards, header, live_table_of, namespace  # noqa: E402
 from depyf.dynamo.guards.literals import literal_value  # noqa: E402
 from depyf.dynamo.guards.live_values import LiveId, LiveTable, NotLiveError, live_table, register  # noqa: E402
-from depyf.dynamo.guards.stable_expressions import Naming  # noqa: E402
+from depyf.dynamo.guards.stable_expressions import Naming, tidy  # noqa: E402
 from depyf.dynamo.guards.to_python import convert, convert_structure  # noqa: E402
 from depyf.dynamo.guards.tree import ACCESS, DICT_MANAGER, TEXT, Check  # noqa: E402
 from depyf.dynamo.hooks import cache_entries  # noqa: E402
@@ -145,6 +146,24 @@ def test_names_with_an_id_are_looked_up_by_stable_names() -> None:
     text = "G['__state_140665093637600_c0'] is None"
     assert convert(check("NONE_MATCH", text), read(text), naming) == "G[___names['__state_0_c0']] is None"
     assert naming.names == {"__state_0_c0": "__state_140665093637600_c0"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        # The set is written anew as a whole, with a name that has an id in it.
+        ("f(L['s'], {'__import_x_139767862978176_c2', 'b'})", None),
+        ("___equals(L['s'], {'b', 'a'})", "___equals(L['s'], {'a', 'b'})"),
+        ("L['x'] == 1 if x else 2  # words", None),
+        ("L['x'] == \\\n 2", None),
+        ("L['x'] == (1,\n 2)", "L['x'] == (1,  2)"),
+    ],
+)
+def test_what_is_written_is_python(expression: str, expected: Optional[str]) -> None:
+    naming = Naming(lambda text: re.sub(r"\d{10,}", "N", text))
+    assert tidy(expression, naming) == expected
+    whole = tidy(expression.replace("f(", "___equals("), naming)
+    assert whole is None or ast.parse(whole, mode="eval")
 
 
 def test_two_objects_with_the_same_name_get_two_ids() -> None:

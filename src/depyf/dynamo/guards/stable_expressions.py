@@ -67,9 +67,21 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
     for start, end, name in form.ids:
         if naming.stable(name) != name:
             edits.append((start, end, naming.global_name(name)))
-    text = " ".join(edited(expression, edits).split("\n")) if edits or "\n" in expression else expression
+    if not edits and not form.loose and "\n" not in expression:
+        return expression
+    text = " ".join(edited(expression, edits).split("\n"))
     # Everything is joined by ``and``, which binds tighter than these.
-    return f"({text})" if form.loose else text
+    text = f"({text})" if form.loose else text
+    return text if _is_python(text) else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_python(expression: str) -> bool:
+    try:
+        parse(expression, mode="eval")
+    except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,10 @@ def _form_of(expression: str) -> _Form:
     names: Set[str] = set()
     edits: List[Edit] = []
     ids: List[Edit] = []
+    of_sets: Set[ast.AST] = set()  # the elements of a set that is written anew
     for node in walk(tree):
+        if node in of_sets:
+            continue
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif not isinstance(node, (ast.Constant, ast.Set)):
@@ -105,6 +120,7 @@ def _form_of(expression: str) -> _Form:
         replacement = _replacement(node)
         if replacement is not None:
             edits.append((start, end, replacement))
+            of_sets.update(node.elts if isinstance(node, ast.Set) else ())
     loose = isinstance(tree.body, (ast.IfExp, ast.Lambda)) or (
         isinstance(tree.body, ast.BoolOp) and isinstance(tree.body.op, ast.Or)
     )
