@@ -217,8 +217,8 @@ def is_between(stage: AnyStage) -> bool:
 
 
 def is_rarely_changed(stage: AnyStage) -> bool:
-    """Return whether the next graph of the same compilation is nearly always equal, and follows at once: Dynamo only
-    adds what it has to assert about sizes (``torch._check``) in between."""
+    """Return whether the next graph of the same compilation is nearly always equal: Dynamo adds what it has to assert
+    about sizes (``torch._check``) in between, and removes arguments that nothing uses."""
     return stage == _BEFORE_ASSERTS
 
 

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.base.quick_dataclass import replace  # noqa: E402
 from depyf.dynamo.capture.graphs import run_from_files, write_graph  # noqa: E402
+from depyf.dynamo.capture.hub import capture  # noqa: E402
 from depyf.dynamo.capture.session import Session  # noqa: E402
 from depyf.dynamo.dump.facts import artifacts_of  # noqa: E402
 from depyf.dynamo.questions.extract.question import _files  # noqa: E402
@@ -98,6 +99,13 @@ def test_the_graph_before_asserts_is_kept_if_no_graph_follows(tmp_path: Path) ->
     assert files(tmp_path) == {"stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py"}
 
 
+def test_a_session_that_ends_meanwhile_keeps_the_graph_before_asserts(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        (session,) = capture.receivers()
+        written(session, (ASSERTS, "sin"))
+    assert "stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py" in files(tmp_path)
+
+
 def test_all_files_are_beside_each_other_where_this_is_asked_for(tmp_path: Path) -> None:
     written(session_at(tmp_path, everything=True), (Stage.CAPTURED, "sin"), (Stage.BEFORE_PRE_GRAD, "sin"))
     assert files(tmp_path) == {"__compiled_fn_1.Captured_Graph.0.py", "__compiled_fn_1.BEFORE_PRE_GRAD.0.py"}
@@ -176,6 +184,17 @@ def test_what_an_earlier_run_has_left_is_replaced_where_it_is(tmp_path: Path) ->
     )
     assert files(tmp_path) == {"__compiled_fn_1.Captured_Graph.0.py", flat, folder}
     assert all(".sin()" in (tmp_path / name).read_text() for name in (flat, folder))
+
+
+def test_what_an_earlier_run_has_left_is_not_taken_for_a_graph_that_waits(tmp_path: Path) -> None:
+    left = tmp_path / "stages" / "__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py"
+    left.parent.mkdir()
+    left.write_text(f"# of __compiled_fn_1, compile id 0/0\n#\n{graph('cos')}")
+    session = session_at(tmp_path)
+    written(session, (ASSERTS, "sin"))
+    assert ".sin()" in left.read_text()
+    written(session, (Stage.CAPTURED, "sin"))
+    assert files(tmp_path) == {"__compiled_fn_1.Captured_Graph.0.py"}
 
 
 def test_a_file_in_the_folder_is_written_again_where_the_folder_was_removed(tmp_path: Path) -> None:

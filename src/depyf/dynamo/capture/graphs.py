@@ -117,10 +117,13 @@ def write_graph(
     readable: str,
     piece: str = "",
 ) -> GraphFile:
-    """Write (or overwrite) one graph's file from its readable text and record it."""
+    """Write (or overwrite) one graph's file from its readable text and record it. Return the record, without a path if
+    the file is written with the next graph of the compilation, and only if that differs."""
     file = GraphFile(compile_id, function, stage, index, None, "", piece=piece)
     made = _text_of(session, file, readable)
-    if is_rarely_changed(stage) and not session.everything:
+    # A file that an earlier run has left is replaced at once.
+    waits = is_rarely_changed(stage) and compile_id is not None and not session.everything
+    if waits and not session.directory.has(session.in_stages(file.name)):
         _write_held(session, compile_id)
         session.held[compile_id] = file, made
         return file
@@ -140,8 +143,14 @@ def _write(session: Session, file: GraphFile, made: GraphText) -> GraphFile:
     if held is None or is_between(file.stage) or graph_of(held[1].text) != graph_of(made.text):
         _write_held(session, file.compile_id)
         return _written(session, file, made)
-    del session.held[file.compile_id]
+    session.held.pop(file.compile_id, None)  # another thread may have ended the session
     return _written(session, file, made, before=held[0])
+
+
+def write_held_graphs(session: Session) -> None:
+    """Write the graphs that still wait for the next one of their compilation, which has not come to its end."""
+    for compile_id in list(session.held):
+        _write_held(session, compile_id)
 
 
 def _write_held(session: Session, compile_id: Optional[str]) -> None:
@@ -210,7 +219,7 @@ def run_from_files(session: Session, compile_id: str, modules: List[torch.fx.Gra
     If Inductor made a kernel module, no graph runs. A captured graph that a user's backend has changed gets its own
     file; with ``clean_wild_fx_code=False`` so does every other module.
     """
-    _write_held(session, compile_id)  # the compilation has failed before its next graph
+    _write_held(session, compile_id)  # there is one if the compilation has failed before its next graph
     _run_from_files(session, compile_id, modules)
     note_what_runs(session, compile_id)
     for file in session.graph_files(compile_id):

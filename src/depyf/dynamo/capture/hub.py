@@ -270,6 +270,7 @@ class Capture:
         self._runs.clear()
         for session in self._sessions:
             session.unreported()
+            session.held.clear()  # another thread of the parent was compiling
         self.writer.reset_after_fork()
 
     @one_reading()

@@ -6,6 +6,7 @@ A module of its own: the one table of what is written when, whereas each kind of
 
 from __future__ import annotations
 
+from depyf.dynamo.capture.graphs import write_held_graphs
 from depyf.dynamo.capture.hub import Writer, capture
 from depyf.dynamo.capture.session import Session
 from depyf.dynamo.dump.full_code.writing import write_full_code
@@ -23,6 +24,7 @@ class SessionFiles(Writer):
 
     def flush(self, session: Session) -> None:
         safely("counting what ran")(capture.count_runs)()
+        safely("writing the last graphs")(write_held_graphs)(session)
         safely("dumping what was compiled earlier")(dump_earlier)(session)
         unreported = session.unreported()
         for written in safely("writing full_code files")(write_full_code)(unreported) or []:
