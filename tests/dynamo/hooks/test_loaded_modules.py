@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterator, List
@@ -20,13 +19,7 @@ from torch_versions import needs_stances  # noqa: E402
 import depyf  # noqa: E402
 from depyf.base.module_namespace import namespace_of  # noqa: E402
 from depyf.dynamo.hooks import generated_code, safely  # noqa: E402
-from depyf.dynamo.hooks.loaded_modules import (  # noqa: E402
-    file_of,
-    loaded_namespaces,
-    namespaces_with,
-    one_reading,
-    source_text,
-)
+from depyf.dynamo.hooks.loaded_modules import file_of, loaded_namespaces, source_text  # noqa: E402
 from depyf.dynamo.hooks.patching import replace_everywhere  # noqa: E402
 
 asked: List[str] = []
@@ -223,77 +216,3 @@ def test_a_name_is_replaced_wherever_it_is_known_and_put_back_in_any_order(monke
     assert [each["value_of_this_test"] for each in namespaces] == [two, two]
     undo_two()
     assert [each["value_of_this_test"] for each in namespaces] == [original, original]
-
-
-def a_module(name: str, *, being_imported: bool = False) -> ModuleType:
-    module = ModuleType(name)
-    module.__spec__ = ModuleSpec(name, None)
-    module.__spec__._initializing = being_imported  # type: ignore[attr-defined]
-    return module
-
-
-def test_hooks_that_are_installed_together_read_each_module_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    value, name = object(), "value_of_this_test_of_readings"
-    having = a_module("holder_having")
-    vars(having)[name] = value
-    monkeypatch.setitem(sys.modules, "holder_having", having)
-    importing = a_module("holder_importing", being_imported=True)
-    monkeypatch.setitem(sys.modules, "holder_importing", importing)
-    with one_reading():
-        assert namespaces_with(name, value) == [vars(having)]
-    # What is still being imported, stands in for a module, is new, or has taken the place of another one is read again.
-    vars(importing)[name] = value
-    vars(sys.modules["__main__"])[name] = value
-    monkeypatch.setitem(sys.modules, "holder_having", a_module("another"))
-    try:
-        with one_reading():
-            found = {id(each) for each in namespaces_with(name, value)}  # a process may have ``__main__`` by two names
-            assert found == {id(vars(sys.modules["__main__"])), id(vars(importing))}
-            later = a_module("holder_later")
-            vars(later)[name] = value
-            monkeypatch.setitem(sys.modules, "holder_later", later)
-            assert namespaces_with(name, value)[-1] is vars(later)
-            assert namespaces_with(name, value, "holder_importing") == [vars(importing)]
-    finally:
-        del vars(sys.modules["__main__"])[name]
-    # Alone, each question reads all modules.
-    monkeypatch.setitem(sys.modules, "holder_having", having)
-    assert vars(having) in namespaces_with(name, value)
-
-
-def test_reading_that_is_interrupted_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    value, name = object(), "value_of_this_test_of_interrupts"
-    having = a_module("holder_interrupted")
-    vars(having)[name] = value
-    monkeypatch.setitem(sys.modules, "holder_interrupted", having)
-
-    def interrupted(module: object) -> Dict[str, object]:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("depyf.dynamo.hooks.loaded_modules.namespace_of", interrupted)
-        with pytest.raises(KeyboardInterrupt), one_reading():
-            namespaces_with(name, value)
-    with one_reading():
-        assert namespaces_with(name, value) == [vars(having)]
-
-
-def test_sessions_leave_no_name_of_theirs_in_any_module(tmp_path: Path) -> None:
-    def wrapped() -> List[str]:
-        return [
-            f"{module}.{name}"
-            for module, namespace in loaded_namespaces()
-            for name in ("trace_structured", "lazy_format_graph_code")
-            if os.path.dirname(depyf.__file__) in getattr(namespace.get(name), "__code__", scaled.__code__).co_filename
-            and not module.startswith("depyf.")
-        ]
-
-    user = a_module("holder_of_a_user", being_imported=True)
-    before = wrapped()
-    for number in range(2):
-        with depyf.prepare_debug(tmp_path / str(number)):
-            assert wrapped() != before
-            sys.modules["holder_of_a_user"] = user
-            exec("from torch._logging import trace_structured", vars(user))
-        assert wrapped() == before
-    del sys.modules["holder_of_a_user"]

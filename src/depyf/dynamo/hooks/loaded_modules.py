@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import linecache
 import sys
 import threading
 import weakref
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from depyf.base.asynchronous import suppressed_all, synchronous
+from depyf.base.asynchronous import suppressed, suppressed_all, synchronous
 from depyf.base.module_namespace import namespace_of
 from depyf.base.own_builtins import keep_builtins
 from depyf.base.restoring import restoring
 from depyf.base.source_lines import source_lines
+from depyf.torch_trace.user_code import is_library
 
 keep_builtins(globals())
 
@@ -34,10 +36,8 @@ def loaded_namespaces() -> Iterator[Tuple[str, Dict[str, object]]]:
 
 def namespaces_with(name: str, value: object, package: str = "") -> List[Dict[str, object]]:
     """Return the dictionaries of loaded modules (of a package) in which ``name`` is ``value``."""
-    modules: Iterable[str] = _index.with_name(name) if getattr(_shared, "reading", False) else list(sys.modules)
     found: List[Dict[str, object]] = []
-    for module in modules:
-        loaded = sys.modules.get(module)
+    for module, loaded in _index.with_name(name) if _is_reading() else list(sys.modules.items()):
         namespace = loaded.__dict__ if type(loaded) is ModuleType else namespace_of(loaded)
         if namespace.get(name) is value and isinstance(module, str):
             if not package or f"{module}.".startswith(f"{package}."):
@@ -46,11 +46,11 @@ def namespaces_with(name: str, value: object, package: str = "") -> List[Dict[st
 
 
 class _Index:
-    """Which modules have a name that hooks replace. To look into thousands of dictionaries, which nothing else reads
-    meanwhile, takes a third of the time of a small session, so each is read once.
+    """Which modules of libraries have a name that hooks replace, so that later sessions of a process read each of these
+    modules once: to read the dictionaries of thousands of modules takes a third of the time of a small session.
 
-    A module that was imported completely is taken to bind no such name later. One that is being imported, ``__main__``,
-    and whatever else stands in ``sys.modules``, is read each time.
+    A module that was imported completely, from a file of a library, binds no name of PyTorch's functions later. Modules
+    of the user, which may be reloaded, and everything else are read for each question.
     """
 
     def __init__(self) -> None:
@@ -59,63 +59,84 @@ class _Index:
         self._others: List[str] = []
         self._loaded: List[int] = []
 
-    def with_name(self, name: str) -> List[str]:
-        """Return the modules that have ``name``, or had it."""
-        if name not in self._having:
-            self._loaded = []
-            self._complete.clear()
-            self._having[name] = {}
+    def with_name(self, name: str) -> List[Tuple[str, object]]:
+        """Return the modules that may have ``name``."""
         if len(sys.modules) != len(self._loaded):
-            self.look_again()
-        return list(self._having[name])
+            self.read_new()
+        if name not in self._having:
+            self._having[name] = {module: None for module, namespace in loaded_namespaces() if name in namespace}
+        candidates = {**self._having[name], **dict.fromkeys(self._others)}
+        return [(module, sys.modules.get(module)) for module in candidates]
 
-    def look_again(self) -> None:
-        """Read the modules that are new, or were not complete."""
+    def read_new(self) -> None:
+        """Read the modules that were loaded, or took the place of others, since the last time."""
         loaded = list(map(id, sys.modules.values()))
-        names: Iterable[str] = self._others if loaded == self._loaded else sys.modules
-        self._loaded = []  # an exception from outside may come at any line: then all are new
-        self._others, self._loaded = list(self._read(names)), loaded
+        if loaded != self._loaded:
+            self._loaded = []  # an exception from outside may come at any line: then the next time begins anew
+            self._others = list(self._read())
+            self._loaded = loaded
 
-    def _read(self, names: Iterable[str]) -> Iterator[str]:
-        """Note who has the names that are looked for; yield the modules that may bind one later."""
-        for name in list(names):
-            if type(name) is not str:
-                continue
-            module, known = sys.modules.get(name), self._complete.get(name)
+    def _read(self) -> Iterator[str]:
+        """Note which modules of libraries have the names; yield the other modules."""
+        for name, module in list(sys.modules.items()):
+            known = self._complete.get(name)
             if known is not None and known() is module:
                 continue
             namespace = namespace_of(module)
+            if not _is_complete(name, module, namespace):
+                yield name
+                continue
             for wanted, having in self._having.items():
                 if wanted in namespace:
                     having[name] = None
-            spec = namespace.get("__spec__")
-            # ``python -m`` gives ``__main__`` the spec of a module that is not being imported.
-            if name == "__main__" or type(module) is not ModuleType or type(spec) is not ModuleSpec:
-                yield name
-            elif getattr(spec, "_initializing", True):
-                yield name
-            else:
-                self._complete[name] = weakref.ref(module)
+            self._complete[name] = weakref.ref(module, self._died)
+
+    def _died(self, _: object) -> None:
+        """Note that another module may get the same id."""
+        self._loaded = []
+
+
+def _is_complete(name: str, module: object, namespace: Dict[str, object]) -> bool:
+    """Return whether it is a module of a library, and its import has ended."""
+    # ``python -m`` gives ``__main__`` the spec of a module that is not being imported.
+    spec, path = namespace.get("__spec__"), file_of(namespace)
+    if name == "__main__" or type(module) is not ModuleType or type(spec) is not ModuleSpec or path is None:
+        return False
+    return not getattr(spec, "_initializing", True) and (name.startswith("torch.") or is_library(path))
 
 
 _index = _Index()
 
 _shared = threading.local()
-"""``reading``: whether the thread is in a block of ``one_reading``."""
+"""``reading``: whether the thread is in a block of ``one_reading``, and the index can be used."""
+
+
+def _is_reading() -> bool:
+    return getattr(_shared, "reading", False)
+
+
+_blocks = itertools.count()
 
 
 @contextlib.contextmanager
 def one_reading() -> Iterator[None]:
-    """Let ``namespaces_with`` read the loaded modules once for all its calls in the block. One thread may be in such a
-    block at a time."""
+    """Let ``namespaces_with`` read each module of a library once for all blocks. One thread may be in such a block at a
+    time."""
 
     def end() -> None:
         _shared.reading = False
 
     with restoring(end) as again, again:
-        _index.look_again()
-        _shared.reading = True
+        # The two blocks of the first session make no index, which takes longer than it saves them. Without an index, as
+        # where a name of a module is no plain string, each question reads all modules.
+        if next(_blocks) >= _OF_FIRST_SESSION and set(map(type, sys.modules)) == {str}:
+            with suppressed(Exception):
+                _index.read_new()
+                _shared.reading = True
         yield
+
+
+_OF_FIRST_SESSION = 2
 
 
 def loaded_namespace(name: Optional[str]) -> Dict[str, object]:
