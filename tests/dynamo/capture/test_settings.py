@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("fresh_dynamo")]
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch._inductor.config")
 
 import depyf  # noqa: E402
 from depyf.dynamo.hooks.torch_settings import settings_in_force  # noqa: E402
@@ -69,3 +71,24 @@ def test_variables_of_the_environment_are_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/nowhere")
     assert "TORCHINDUCTOR_MAX_AUTOTUNE=1" in settings_in_force()
     assert not any("/nowhere" in each for each in settings_in_force())
+
+
+def test_no_setting_is_overlooked_that_a_reading_of_all_of_them_finds() -> None:
+    """Since 2.12 a setting is found by its variable in the context of the thread."""
+    changes = {"verbose": True, "capture_scalar_outputs": True, "specialize_int": True}
+    changes = {name: value for name, value in changes.items() if hasattr(torch._dynamo.config, name)}
+    with torch._dynamo.config.patch(changes), torch._inductor.config.patch({"triton.cudagraphs": True}):
+        found = settings_in_force()
+        every = [f"torch._dynamo.config.{name} = {value}" for name, value in changes.items()]
+        assert {*every, "torch._inductor.config.triton.cudagraphs = True"} <= set(found)
+        # In another thread, the settings that are told are those that PyTorch reads there.
+        elsewhere: List[Tuple[bool, bool]] = []
+
+        def look() -> None:
+            elsewhere.append((SCALARS in settings_in_force(), torch._dynamo.config.capture_scalar_outputs))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert elsewhere[0][0] == elsewhere[0][1]
+    assert not set(every) & set(settings_in_force())

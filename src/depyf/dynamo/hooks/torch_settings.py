@@ -127,6 +127,8 @@ def settings_in_force() -> List[str]:
     for name in of:
         config = name.find()
         entries = private_names.SAVED_CONFIG.of(config, {})
+        if not entries:  # it is being imported
+            continue
         # Since 2.12 a setting is a variable of the thread's context, which holds tens of them.
         held = ((each.name, each) for each in now if each.name in entries)
         given = {setting for setting, variable in held if entries[setting].user_override is variable}
