@@ -81,6 +81,22 @@ else:
         2)"""
 
 
+BLANK_LINES = [
+    "r = run(\n\n    compile(f)(x),\n\n    other,\n\n)\n",
+    "x = 1\n\nm = Sequential(\n    # in\n    A(),\n\n    B(),\n\n    C(),\n)\n",
+    "f(\n\na(1),\n\nb,\n)\n",
+    'class C:\n    """Words.\n\n    Deprecated\n    """\n    a = f(\n        1)\n\n    T = """\n\n    text\n    """\n',
+    'def f():\n    """Words.\n\n    def g():\n        a(\n            1)\n\n    """\n    return (1,\n\n    2)\n',
+]
+
+
+@pytest.mark.parametrize("text", BLANK_LINES)
+def test_a_statement_with_blank_lines_is_found_by_each_line_of_it(text: str) -> None:
+    for first, last in source_facts(text).spans:
+        for line in range(first, last + 1):
+            assert (first, last) in spans_with(text, [line])
+
+
 @pytest.mark.parametrize(
     "text",
     [TEXT, IN_PARTS, "", "x = (\n1)", *(inspect.getsource(module) for module in (argparse, functools, inspect))],

@@ -42,9 +42,10 @@ def source_facts(text: str) -> SourceFacts:
         return SourceFacts({}, {}, ())
 
 
-_DEFINITION = regex(r"^(?:[ \t]*\n)+(?=[^\s#)\]}])", re.M)
-_METHOD = regex(r"^(?:[ \t]*\n)+(?= {4}[^\s#)\]}])", re.M)
-"""Blank lines before a line that is not indented, and before one that is indented as a method is."""
+_DEFINED = "(?:@|def |class |async def )"
+_DEFINITION = regex(rf"^(?:[ \t]*\n)+(?={_DEFINED})", re.M)
+_METHOD = regex(rf"^(?:[ \t]*\n)+(?= {{4}}{_DEFINED})", re.M)
+"""Blank lines before a definition that is not indented, and before one that is indented as a method is."""
 
 
 def spans_with(text: str, lines: Iterable[int]) -> List[Tuple[int, int]]:
@@ -56,7 +57,7 @@ def spans_with(text: str, lines: Iterable[int]) -> List[Tuple[int, int]]:
     ends = [0, len(text)]
     definitions = [*ends, *(match.end() for match in _DEFINITION.finditer(text))] if wanted else ends
     methods = [*definitions, *(match.end() for match in _METHOD.finditer(text))] if wanted else ends
-    # Where a line of a docstring, or an ``else``, was taken for a beginning, the part does not parse: a larger one is.
+    # Where a line of a docstring was taken for a definition, the part does not parse, and a larger one is read.
     found: Set[Tuple[int, int]] = set()
     left = wanted
     for cuts in (methods, definitions, ends):
