@@ -30,8 +30,9 @@ def recompiled(kinds: str) -> List[str]:
 
 
 @pytest.mark.skipif(not REPORTS_COMPILE_IDS, reason="PyTorch before 2.5 does not say which entry a reason is about")
-def test_the_latest_entry_is_always_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recompile_facts, "_MOST_GUARDS", 1)
+@pytest.mark.parametrize("bound", ["_MOST_GUARDS", "_MOST_ENTRIES"])
+def test_the_latest_entry_is_always_searched(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recompile_facts, bound, 1)
     for words in recompiled("abc"):
         assert "kind is '" in words
         assert "other is '" in words
