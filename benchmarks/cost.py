@@ -9,8 +9,10 @@
 Each run is a separate process (cost_programs.py), with one thread; the ways to run a program alternate. CPU seconds are
 user and system time of the process and its children, from its start to its end, imports included, so that the load of
 the machine has little influence. ``more`` is the median of the ratios of neighbouring runs, with the lowest and
-highest. ``enter``, ``run``, ``leave`` and ``exit`` are the differences between the parts of the attached run and those
-of the plain one (medians, in ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
+highest. ``scaled`` is the ratio of the medians of CPU seconds that were divided by the seconds in which that process
+imported PyTorch: the same work in all ways, for a machine whose speed changes from run to run. ``enter``, ``run``,
+``leave`` and ``exit`` are the differences between the parts of the attached run and those of the plain one (medians, in
+ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
 What was measured is compiled to bytecode first, and the load of the machine is printed below the table.
 
 Ways: ``plain``; ``attached``, this project; ``before``, this project as it is in the checkout ``--before``;
@@ -131,15 +133,17 @@ def progress(program: str, backend: str, way: str, one: Run) -> str:
 def table(program: str, backend: str, warm: bool, found: Dict[str, List[Run]]) -> Iterator[str]:
     """Yield the rows of one program: one for each way."""
     plain = found["plain"]
+    of_plain = in_imports(plain)
     for way, runs in found.items():
         ratios = sorted(100 * (one.cpu / other.cpu - 1) for one, other in zip(runs, plain))
         cells = [program, backend, "warm" if warm else "cold", way]
         cells += [f"{statistics.median(one.cpu for one in runs):.2f} s"]
         if way == "plain":
             spread = sorted(100 * (one.cpu / statistics.median(each.cpu for each in plain) - 1) for one in plain)
-            cells += ["", f"{spread[0]:+.1f} .. {spread[-1]:+.1f} %"]
+            cells += ["", f"{spread[0]:+.1f} .. {spread[-1]:+.1f} %", ""]
         else:
             cells += [f"{statistics.median(ratios):+.1f} %", f"{ratios[0]:+.1f} .. {ratios[-1]:+.1f} %"]
+            cells += [f"{100 * (in_imports(runs) / of_plain - 1):+.1f} %"]
         for part in PARTS:
             more = statistics.median(one.parts[part] for one in runs) - statistics.median(
                 one.parts[part] for one in plain
@@ -147,6 +151,11 @@ def table(program: str, backend: str, warm: bool, found: Dict[str, List[Run]]) -
             cells.append("" if way == "plain" else f"{1000 * more:+.0f}")
         cells.append(f"{statistics.median(one.memory for one in runs):.0f}")
         yield row(*cells)
+
+
+def in_imports(runs: List[Run]) -> float:
+    """Return the median of the CPU seconds of runs, divided by the seconds in which each has imported PyTorch."""
+    return statistics.median(one.cpu / one.parts["import"] for one in runs)
 
 
 def row(*cells: str) -> str:
@@ -203,8 +212,8 @@ def main() -> int:
     compile_modules(ways)
     before = os.getloadavg()[0]
     if not options.profile:
-        print(row("program", "backend", "caches", "way", "CPU", "more", "from .. to", *PARTS, "MiB"))
-        print("|" + "---|" * 12)
+        print(row("program", "backend", "caches", "way", "CPU", "more", "from .. to", "scaled", *PARTS, "MiB"))
+        print("|" + "---|" * 13)
     for program in programs:
         for backend in options.backends.split(","):
             if options.profile:
