@@ -180,7 +180,7 @@ def with_profiler_lines_marked(source: str) -> str:
 
 def _statements_of_one_line(source: str) -> Dict[int, str]:
     """Return the rows that hold the whole of a statement, or of the first line of a block, and no comment."""
-    # A row of this form may only stand between the brackets of a call over several rows, where a comment does no harm.
+    # A row between the brackets of a statement over several rows may have this form, too. A comment changes nothing.
     inside = lines_inside_strings(source)
     return {
         row: line
