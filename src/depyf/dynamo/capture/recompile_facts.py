@@ -32,8 +32,8 @@ _MOST_OTHERS = 20
 """So many guards are noted that fail beside the first one of an entry."""
 
 _MOST_ENTRIES, _MOST_GUARDS, _MOST_FAILING = 16, 2000, 100
-"""The bounds on the search for all guards that fail: entries, the latest first; guards of entries that have been
-searched before; and guards of one entry that fail, which are explained. Each entry is searched once, when it is the
+"""The bounds on what is looked up: entries, the latest first; guards of entries that have been searched for all guards
+that fail before; and guards of one entry that fail, which are explained. Each entry is searched once, when it is the
 latest. PyTorch's limit is 8 entries, unless the program raises it; of 60 entries each recompilation searched all.
 
 Measured with 120 blocks of three modules (360 modules, about 3,000 guards an entry), of which all parameters change
@@ -53,8 +53,9 @@ def with_live_facts(event: Event) -> Event:
     if frame is None:
         return event
     reasons = recompiles.reasons_of(event)
-    known = [_with_facts(reason, frame, causes) for reason, causes in zip(reasons, _causes(reasons, frame))]
-    return event if known == reasons else replace(event, text=json.dumps(known))
+    late = reasons[:_MOST_ENTRIES]
+    known = [_with_facts(reason, frame, causes) for reason, causes in zip(late, _causes(late, frame))]
+    return event if known == late else replace(event, text=json.dumps([*known, *reasons[_MOST_ENTRIES:]]))
 
 
 def _frame_of_torch() -> Optional[FrameType]:
@@ -81,8 +82,7 @@ def _causes(reasons: Sequence[str], frame: FrameType) -> List[Tuple[GuardFailure
     for reason in reasons:
         failed = recompiles.failed_guard(reason)
         manager = managers.get(failed.entry or "")
-        is_late = len(found) < _MOST_ENTRIES
-        if manager is None or code is None or not is_late or number + _NUMBERS.get(manager, 0) > _MOST_GUARDS:
+        if manager is None or code is None or number + _NUMBERS.get(manager, 0) > _MOST_GUARDS:
             found.append(())
         else:
             first, _ = first_failure(manager, values)
