@@ -83,6 +83,19 @@ def test_later_sessions_read_each_module_of_a_library_once(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("later")
+def test_a_module_of_a_user_may_take_the_address_of_another_one() -> None:
+    value, name = object(), "value_of_this_test_of_addresses"
+    for number in range(30):
+        module = a_module(f"holder_{number}", folder="/home/me")
+        vars(module)[name] = value
+        sys.modules[f"holder_{number}"] = module
+        try:
+            assert having(name, value) == {f"holder_{number}"}
+        finally:
+            del sys.modules[f"holder_{number}"], module
+
+
+@pytest.mark.usefixtures("later")
 def test_an_index_that_fails_or_is_interrupted_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     value, name = object(), "value_of_this_test_of_failures"
     module = a_module("holder_interrupted")

@@ -57,7 +57,7 @@ class _Index:
         self._having: Dict[str, Dict[str, None]] = {}
         self._complete: Dict[str, weakref.ref[ModuleType]] = {}
         self._others: List[str] = []
-        self._loaded: List[int] = []
+        self._loaded: List[Tuple[str, int]] = []
 
     def with_name(self, name: str) -> List[Tuple[str, object]]:
         """Return the modules that may have ``name``."""
@@ -70,7 +70,7 @@ class _Index:
 
     def read_new(self) -> None:
         """Read the modules that were loaded, or took the place of others, since the last time."""
-        loaded = list(map(id, sys.modules.values()))
+        loaded = list(zip(sys.modules, map(id, sys.modules.values())))
         if loaded != self._loaded:
             self._loaded = []  # an exception from outside may come at any line: then the next time begins anew
             self._others = list(self._read())
@@ -116,6 +116,7 @@ def _is_reading() -> bool:
 
 
 _blocks = itertools.count()
+_WITHOUT_INDEX = 2
 
 
 @contextlib.contextmanager
@@ -127,16 +128,13 @@ def one_reading() -> Iterator[None]:
         _shared.reading = False
 
     with restoring(end) as again, again:
-        # The two blocks of the first session make no index, which takes longer than it saves them. Without an index, as
-        # where a name of a module is no plain string, each question reads all modules.
-        if next(_blocks) >= _OF_FIRST_SESSION and set(map(type, sys.modules)) == {str}:
-            with suppressed(Exception):
+        # The first two blocks, those of the first session, make no index: that takes longer than it saves them. Without
+        # an index, as where a name of a module is no plain string, each question reads all modules.
+        with suppressed(Exception):
+            if next(_blocks) >= _WITHOUT_INDEX and set(map(type, sys.modules)) == {str}:
                 _index.read_new()
                 _shared.reading = True
         yield
-
-
-_OF_FIRST_SESSION = 2
 
 
 def loaded_namespace(name: Optional[str]) -> Dict[str, object]:
