@@ -10,9 +10,9 @@ Each run is a separate process (cost_programs.py), with one thread; the ways to 
 user and system time of the process and its children, from its start to its end, imports included, so that the load of
 the machine has little influence. ``more`` is the median of the ratios of neighbouring runs, with the lowest and
 highest. ``scaled`` is the ratio of the medians of CPU seconds that were divided by the seconds in which that process
-imported PyTorch: the same work in all ways, for a machine whose speed changes from run to run. ``enter``, ``run``,
-``leave`` and ``exit`` are the differences between the parts of the attached run and those of the plain one (medians, in
-ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
+started and imported PyTorch: the same work in all ways, for a machine whose speed changes from run to run. ``enter``,
+``run``, ``leave`` and ``exit`` are the differences between the parts of the attached run and those of the plain one
+(medians, in ms). Memory is the peak of the process. Each run is also printed when it ends, on stderr.
 What was measured is compiled to bytecode first, and the load of the machine is printed below the table.
 
 Ways: ``plain``; ``attached``, this project; ``before``, this project as it is in the checkout ``--before``;
