@@ -99,6 +99,19 @@ def test_the_graph_before_asserts_is_kept_if_no_graph_follows(tmp_path: Path) ->
     assert files(tmp_path) == {"stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py"}
 
 
+def test_a_graph_outside_of_a_compilation_does_not_wait(tmp_path: Path) -> None:
+    write_graph(session_at(tmp_path), None, "__compiled_fn_1", ASSERTS, 0, graph("sin"))
+    assert files(tmp_path) == {"stages/__compiled_fn_1.pre_insert_deferred_runtime_asserts.0.py"}
+
+
+def test_a_forked_child_does_not_write_the_graph_that_waits_in_its_parent(tmp_path: Path) -> None:
+    with depyf.prepare_debug(tmp_path):
+        (session,) = capture.receivers()
+        written(session, (ASSERTS, "sin"))
+        capture._reset_after_fork()
+        assert session.held == {}
+
+
 def test_a_session_that_ends_meanwhile_keeps_the_graph_before_asserts(tmp_path: Path) -> None:
     with depyf.prepare_debug(tmp_path):
         (session,) = capture.receivers()

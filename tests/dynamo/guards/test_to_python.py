@@ -154,7 +154,8 @@ def test_names_with_an_id_are_looked_up_by_stable_names() -> None:
         # The set is written anew as a whole, with a name that has an id in it.
         ("f(L['s'], {'__import_x_139767862978176_c2', 'b'})", None),
         ("___equals(L['s'], {'b', 'a'})", "___equals(L['s'], {'a', 'b'})"),
-        ("L['x'] == 1 if x else 2  # words", None),
+        ("L['x'] == 1 if L['y'] else 2", "(L['x'] == 1 if L['y'] else 2)"),
+        ("L['x'] == 1 if L['y'] else 2  # words", None),
         ("L['x'] == \\\n 2", None),
         ("L['x'] == (1,\n 2)", "L['x'] == (1,  2)"),
     ],
