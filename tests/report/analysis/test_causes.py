@@ -33,3 +33,9 @@ def test_another_object_is_no_cause_where_the_same_object_has_an_entry() -> None
     assert nearest([other], [known]) == [known, other]
     unknown = (known[0], replace(known[1], guard=replace(known[1].guard, differences=0)))
     assert nearest([other], [unknown]) == [other, unknown]
+
+
+def test_an_entry_that_was_not_searched_comes_after_those_that_were() -> None:
+    unknown = failed(GuardKind.SIZE, "x", "5", "1", 0)
+    far, near = (failed(GuardKind.SIZE, source, "5", "6", number) for source, number in (("k", 3), ("v", 1)))
+    assert nearest([unknown, far, near]) == [near, far, unknown]

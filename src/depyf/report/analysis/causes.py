@@ -45,10 +45,9 @@ def _about(explained: GuardExplanation) -> str:
 def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
     """Return the failed guards, one for each entry, in the order of how much the call differs from the entry, as far as
     that is known; among equals, what the caller can avoid first. The values of the guards in ``rest`` were compiled for
-    before: another entry of the same object shows the cause, even if the call differs more from that."""
+    before: another entry of the same object shows the cause, even if the call differs more from that. Entries about
+    which that is not known come last, in their order."""
     failed, known = [*news, *rest], {id(pair) for pair in rest}
-    if not all(explained.guard.differences for _, explained in failed):
-        return list(failed)
 
     def distance(pair: Pair) -> Tuple[bool, bool, int, int, bool]:
         explained = pair[1]
@@ -56,7 +55,8 @@ def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
         differences = explained.guard.differences
         return is_for_another, id(pair) in known, differences, values_changed(explained), explained.is_of_a_kind
 
-    return sorted(failed, key=distance)
+    measured = [pair for pair in failed if pair[1].guard.differences]
+    return [*sorted(measured, key=distance), *(pair for pair in failed if not pair[1].guard.differences)]
 
 
 def values_changed(explained: GuardExplanation) -> int:
