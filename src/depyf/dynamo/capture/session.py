@@ -77,10 +77,8 @@ class Session:
         self.limited: Dict[int, Tuple[weakref.ref[CodeType], Optional[int]]] = {}
         """Code whose recompile limit was reached, by its id: a reference to it, and the runs of its entries before."""
         self.limited_calls: Dict[int, int] = {}  # the calls of this code, from the one on that reached the limit
-        self.profiled: List[Profiled] = []
-        """What was measured while the session was open."""
-        self.held: Dict[Optional[str], Tuple[GraphFile, GraphText]] = {}
-        """The graph of each compilation that has a file only if it differs from the next graph."""
+        self.profiled: List[Profiled] = []  # what was measured while the session was open
+        self.held: Dict[Optional[str], Tuple[GraphFile, GraphText]] = {}  # written if the next graph differs
         self.looks: List[ShadowLook] = []  # how far each ``shadow`` has looked meanwhile
         self.graph_times: Dict[Tuple[str, bool], Tuple[int, float]] = {}
         """How often graphs have run in traces and how long, by name, and whether it is the backward."""
