@@ -72,16 +72,11 @@ def tidy(expression: str, naming: Naming) -> Optional[str]:
     text = " ".join(edited(expression, edits).split("\n"))
     # Everything is joined by ``and``, which binds tighter than these.
     text = f"({text})" if form.loose else text
-    return text if _is_python(text) else None
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_python(expression: str) -> bool:
     try:
-        parse(expression, mode="eval")
+        _form_of(text)  # edits of unusual text may leave no Python
     except synchronous(SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
+    return text
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class _Form:
     names: FrozenSet[str]
     edits: Tuple[Edit, ...]
     ids: Tuple[Edit, ...]
-    """Strings that may end in an id, with their positions: ``Naming`` tells which of them have a stable name."""
+    """Strings that may end in an id, with the positions of the strings. ``Naming`` knows the stable names."""
     loose: bool
 
 

@@ -46,8 +46,8 @@ def namespaces_with(name: str, value: object, package: str = "") -> List[Dict[st
 
 
 class _Index:
-    """Which modules of libraries have a name that hooks replace, so that later sessions of a process read each of these
-    modules once: to read the dictionaries of thousands of modules takes a third of the time of a small session.
+    """The modules of libraries that have a name which hooks replace. With the index, later sessions of a process read
+    each module of a library once: reading thousands of dictionaries takes a quarter of the time of a small session.
 
     A module that was imported completely, from a file of a library, binds no name of PyTorch's functions later. Modules
     of the user, which may be reloaded, and everything else are read for each question.
@@ -128,8 +128,9 @@ def one_reading() -> Iterator[None]:
         _shared.reading = False
 
     with restoring(end) as again, again:
-        # The first two blocks, those of the first session, make no index: that takes longer than it saves them. Without
-        # an index, as where a name of a module is no plain string, each question reads all modules.
+        # The first two blocks, where the first session begins and ends, use no index: making an index takes longer than
+        # two blocks save. Without an index, as where a name of a module is no plain string, each question reads all
+        # modules.
         with suppressed(Exception):
             if next(_blocks) >= _WITHOUT_INDEX and set(map(type, sys.modules)) == {str}:
                 _index.read_new()

@@ -122,14 +122,14 @@ def settings_in_force() -> List[str]:
     unset = private_names.UNSET_SETTING.find()
     if unset is None:  # before 2.6
         return found + settings_that_were_changed(of)
-    # Of 800 settings few are set. PyTorch's own list of them takes a millisecond, and each compilation asks.
+    # Of 800 settings few are set. PyTorch's own list of changes takes a millisecond, and each compilation asks.
     now = copy_context()
     for name in of:
         config = name.find()
         entries = private_names.SAVED_CONFIG.of(config, {})
         if not entries:  # it is being imported
             continue
-        # Since 2.12 a setting is a variable of the thread's context, which holds tens of them.
+        # Since 2.12 a setting is a variable of a context, and the thread's context holds only variables that were set.
         held = ((each.name, each) for each in now if each.name in entries)
         given = {setting for setting, variable in held if entries[setting].user_override is variable}
         given.update(_not_only_in_context(config))
@@ -152,8 +152,8 @@ def settings_in_force() -> List[str]:
 
 @functools.lru_cache(maxsize=None)
 def _not_only_in_context(config: object) -> FrozenSet[str]:
-    """Return the settings that may be set though the context holds no variable of theirs: by the environment, which
-    PyTorch reads when it is imported, and all of them before 2.12."""
+    """Return the settings that may be set although the context lacks their variables: settings from the environment,
+    which PyTorch reads at its import, and every setting before 2.12."""
     unset = private_names.UNSET_SETTING.find()
     return frozenset(
         setting

@@ -45,8 +45,8 @@ def _about(explained: GuardExplanation) -> str:
 def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
     """Return the failed guards, one for each entry, in the order of how much the call differs from the entry, as far as
     that is known; among equals, what the caller can avoid first. The values of the guards in ``rest`` were compiled for
-    before: another entry of the same object shows the cause, even if the call differs more from that. Entries about
-    which that is not known come last, in their order."""
+    before: another entry of the same object shows the cause, even if the call differs more from that. Entries
+    whose number of differences is unknown come last, in the given order."""
     failed, known = [*news, *rest], {id(pair) for pair in rest}
 
     def distance(pair: Pair) -> Tuple[bool, bool, int, int, bool]:

@@ -51,7 +51,8 @@ _METHOD = regex(rf"^(?:[ \t]*\n)+(?= {{4}}{_DEFINED})", re.M)
 def spans_with(text: str, lines: Iterable[int]) -> List[Tuple[int, int]]:
     """Return the ``spans`` of a source text that contain one of the lines, which are lines of code.
 
-    A file of a library has thousands of lines, and a run names few of them: only what is around these is parsed.
+    A file of a library has thousands of lines, and a run names few lines: only the definitions around those lines are
+    parsed.
     """
     wanted = set(lines)
     ends = [0, len(text)]

@@ -33,7 +33,7 @@ def is_of_a_library(run: Run, place: Optional[Place]) -> bool:
 
 
 def places_in(run: Run) -> Iterator[Place]:
-    """Yield every location that a run names, some of them several times."""
+    """Yield every location that a run names; a location may come several times."""
     for artifact in run.artifacts:
         for link in artifact.links:
             yield from link.places
