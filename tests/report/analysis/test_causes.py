@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Set, Tuple
 
 from depyf.base.quick_dataclass import replace
+from depyf.diagnosis.compiled_meanwhile import explain_meanwhile
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.report.analysis.causes import nearest, what_is_new
@@ -39,3 +40,10 @@ def test_an_entry_that_was_not_searched_comes_after_those_that_were() -> None:
     unknown = failed(GuardKind.SIZE, "x", "5", "1", 0)
     far, near = (failed(GuardKind.SIZE, source, "5", "6", number) for source, number in (("k", 3), ("v", 1)))
     assert nearest([unknown, far, near]) == [near, far, unknown]
+
+
+def test_an_entry_that_fits_by_now_comes_first() -> None:
+    near, unknown = (failed(GuardKind.SIZE, source, "5", "6", number) for source, number in (("k", 1), ("v", 0)))
+    for threads in ((1, 2), (1, 1), (None, None)):
+        fits = "0/1", explain_meanwhile("0/1", *threads)
+        assert nearest([near, unknown, fits]) == [fits, near, unknown]
