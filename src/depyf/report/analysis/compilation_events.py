@@ -66,19 +66,23 @@ def error_stack(events: Sequence[Event]) -> Tuple[Frame, ...]:
     return ()
 
 
+_CREATED, _UNBACKED, _SPECIALIZED = "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization"
+_OF_SYMBOLS = frozenset((_CREATED, _UNBACKED, _SPECIALIZED))
+
+
 def symbols_in(events: Iterable[Event]) -> Iterable[str]:
     """Return the symbols of dynamic shapes with their sources, and the values of those that were specialised."""
     last = max((event.attempt for event in events), default=0)
     found: Dict[str, str] = {}
     for event in events:
+        if event.name not in _OF_SYMBOLS:
+            continue
         meta = event.meta if isinstance(event.meta, Mapping) else {}
-        if event.name == "create_symbol" and event.attempt == last:
-            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: {meta.get('source')}"
-        elif event.name == "create_unbacked_symbol" and event.attempt == last:
-            found[str(meta.get("symbol"))] = f"{meta.get('symbol')}: known only when it runs"
-        elif event.name == "symbolic_shape_specialization":
-            symbol = str(meta.get("symbol"))
+        symbol = str(meta.get("symbol"))
+        if event.name == _SPECIALIZED:
             found[symbol] = f"{found.get(symbol, symbol)}, specialised to {meta.get('value')}"
+        elif event.attempt == last:
+            found[symbol] = f"{symbol}: {meta.get('source') if event.name == _CREATED else 'known only when it runs'}"
     return found.values()
 
 

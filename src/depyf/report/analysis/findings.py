@@ -297,7 +297,7 @@ def _slow(run: Run) -> Iterator[Finding]:
 
 
 _NO_FAKE, _OTHER_FAKE = "missing_fake_kernel", "mismatched_fake_kernel"
-_TAKEN = frozenset({"propagate_real_tensors", "propagate_real_tensors_provenance"})
+_OF_EXPORT = frozenset({_NO_FAKE, _OTHER_FAKE, "propagate_real_tensors", "propagate_real_tensors_provenance"})
 
 _REGISTER = "torch.export can't know what it returns: register one with torch.library.register_fake."
 _AGREE = (
@@ -311,7 +311,7 @@ def export_issues(events: Sequence[Event], names: Mapping[object, str], sources:
     once."""
     met: List[Finding] = []
     for event in events:
-        if not isinstance(event.meta, Mapping):
+        if event.name not in _OF_EXPORT or not isinstance(event.meta, Mapping):
             continue
         operator = event.meta.get("op")
         if event.name == _NO_FAKE:
@@ -319,7 +319,7 @@ def export_issues(events: Sequence[Event], names: Mapping[object, str], sources:
         elif event.name == _OTHER_FAKE:
             reason = str(event.meta.get("reason") or "").strip()
             met.append(Finding(f"The fake kernel of {operator} is wrong", f"{reason} {_AGREE}".strip()))
-        elif event.name in _TAKEN:
+        else:
             stack = own_places(event.meta.get("user_stack") or event.meta.get("stack"), names, sources)
             place: Optional[Place] = stack[-1] if stack else None
             title = f"{event.meta.get('expr')} was taken as {event.meta.get('result')}"

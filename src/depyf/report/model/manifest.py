@@ -87,11 +87,15 @@ def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
     if not long and not any(getattr(value, name, ()) for name in _MANY):
         return json_text(value)
     texts = []
+    plain: Dict[str, object] = {}  # fields that follow each other are converted together
     for name, item in _fields(value).items():
         of_part = _MANY.get(name)
         if of_part is None or not isinstance(item, tuple):
-            texts.append(f'"{name}":{json_text(item)}')
+            plain[name] = item
             continue
+        if plain:
+            texts.append(json_text(plain)[1:-1])
+            plain = {}
         if len(known) > _MOST_KNOWN:
             known.clear()
         of_all = known.get(id(item))
@@ -100,6 +104,8 @@ def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
             if id(item) in shared:
                 known[id(item)] = of_all
         texts.append(f'"{name}":[{of_all}]')
+    if plain:
+        texts.append(json_text(plain)[1:-1])
     return f"{{{','.join(texts)}}}"
 
 
