@@ -44,7 +44,7 @@ from depyf.decompiler.source.deep_stack import _in_deep_thread, with_deep_stack
 
 SIZES = "1000,4000,16000"
 REFERENCE = 1_000
-MOST = 1.5
+MOST = 3.5
 SHORT = 0.2
 """Seconds. Shorter runs are measured several times."""
 PACKAGE = str(Path(depyf.__file__).parent)
