@@ -706,6 +706,9 @@ def test_an_entry_prints_all_that_does_not_hold() -> None:
 
 
 def test_a_compilation_of_why_is_not_in_the_counters_of_pytorch() -> None:
+    if not HAS_GUARD_TREES:
+        pytest.skip("PyTorch 2.2 runs a function as plain Python after a compilation that failed")
+
     class Options:
         breaks = True
 

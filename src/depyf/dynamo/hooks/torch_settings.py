@@ -85,6 +85,7 @@ _SET_BY_TORCH = (
 what depyf sets: caches are off, launches are reported.
 """
 
+_NO_DEFAULT = object()
 _OF_GRAPHS = (private_names.INDUCTOR_CONFIG, private_names.AOT_CONFIG)
 
 
@@ -102,9 +103,10 @@ def settings_that_were_changed(of: Sequence[torch_names.PrivateName] = _OF_GRAPH
                 value = ast.literal_eval(parse(text, "eval"))
             except synchronous(ValueError, SyntaxError):
                 continue
-            known = defaults.get(setting.partition(".config.")[2])
-            # A setting that was changed and restored is reported as well.
-            if not setting.endswith(_SET_BY_TORCH) and (known is None or getattr(known, "default", known) != value):
+            # Since 2.6 a setting that was changed and restored is reported as well; its entry has the default. Before,
+            # there are no entries, and PyTorch compares with the default.
+            entry = defaults.get(setting.partition(".config.")[2])
+            if not setting.endswith(_SET_BY_TORCH) and getattr(entry, "default", _NO_DEFAULT) != value:
                 statements.append(line)
     return statements
 

@@ -13,7 +13,7 @@ from typing import Dict, Hashable, List, Mapping, NamedTuple, Optional, Sequence
 from depyf.answers.watch import RECOMPILE, WatchEvent
 from depyf.base.quick_dataclass import replace
 from depyf.diagnosis.changed_keys import with_changed_keys
-from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now, is_of_fitting_entry
+from depyf.diagnosis.compiled_meanwhile import COMPILED_MEANWHILE, explain_meanwhile, fits_now
 from depyf.diagnosis.guard_advice import GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_history import SETTINGS, EntryHistory, under
@@ -79,8 +79,8 @@ class WatchedRecompiles:
         known = [(each, _explanation(each, frame, self._threads)) for each in guards]
         explained = nearest(*what_is_new(known, self._seen.setdefault(key, set())))
         guards, explanations = [guard for guard, _ in explained], [words for _, words in explained]
-        if is_of_fitting_entry(explanations[0]):  # the guards of the others say why the call did not fit at first
-            del explanations[1:]
+        if any(each.kind == COMPILED_MEANWHILE for each in explanations):  # why the call waited
+            explanations = [each for each in explanations if each.kind == COMPILED_MEANWHILE][:1]
         self._explained[event.compile_id] = _Explained(key, explanations, frame)
         self._history.add(key, explanations, frame)
         # Of several entries, the nearest one's.
