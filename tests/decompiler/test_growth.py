@@ -139,9 +139,8 @@ def test_an_instruction_costs_no_more_than_it_did(
     assert lines_run(code) / instruction_count(code) < most
 
 
-# The branches of the chain end in ``return``, which is left out behind the last statement: that bytecode differs, and
-# needs a proof.
-ABOVE = {"with, elif chain that returns": 4.0}
+# The decompiler leaves out each ``return`` at the end of a branch: that bytecode differs, and needs a proof.
+ABOVE = {"with, elif chain that returns": 4.2}
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the costs of all shapes were measured on CPython 3.11")
@@ -149,6 +148,7 @@ ABOVE = {"with, elif chain that returns": 4.0}
 def test_no_shape_costs_much_more_than_straight_line_code(name: str) -> None:
     benchmark = shapes()
     shape = next(each for each in benchmark.SHAPES if each.name == name)
+    assert ABOVE.keys() <= {each.name for each in benchmark.SHAPES}
     *_, (_, code) = benchmark.sizes_of(shape, [400])
     count, _ = benchmark.line_count(code)
     assert count / benchmark.weight(shape, code) < ABOVE.get(name, benchmark.MOST) * straight_line()

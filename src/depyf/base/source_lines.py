@@ -7,6 +7,7 @@ source.
 
 from __future__ import annotations
 
+import itertools
 import linecache
 from typing import Dict, List, Optional
 
@@ -20,8 +21,8 @@ def source_lines(path: str, namespace: Optional[Dict[str, object]] = None) -> Li
     """
     with suppressed_all():
         lines: object = linecache.getlines(path, namespace)
-        # A file is asked for once for each of its functions: the types of its lines are collected without a loop here.
-        if isinstance(lines, list) and all(issubclass(kind, str) for kind in set(map(type, lines))):
+        # A file is asked for once for each of its functions: its lines are checked without a loop of Python's.
+        if isinstance(lines, list) and all(map(isinstance, lines, itertools.repeat(str))):
             return lines
     return []
 

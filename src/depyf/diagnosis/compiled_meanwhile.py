@@ -30,7 +30,7 @@ def fits_now(text: str) -> bool:
 
 
 def is_of_fitting_entry(explained: GuardExplanation) -> bool:
-    """Return whether an explanation is one of ``explain_meanwhile``: no guard of its entry fails."""
+    """Return whether an explanation comes from ``explain_meanwhile``: no guard of its entry fails."""
     return explained.kind in (COMPILED_MEANWHILE, _FITS_BY_NOW)
 
 

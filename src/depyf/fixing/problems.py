@@ -101,7 +101,7 @@ def _recompilations(run: Run, root: str) -> Iterator[Problem]:
             file,
             line,
             "",
-            f"{function.qualified_name}: {_without_numbers(checked)}",
+            f"{function.qualified_name}: {_without_numbers(checked) or each.cause}",
             f"{function.qualified_name} was recompiled: {checked or each.cause}",
             each.advice,
             compiled_at=_file_and_line(

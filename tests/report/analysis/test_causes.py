@@ -42,8 +42,8 @@ def test_an_entry_that_was_not_searched_comes_after_those_that_were() -> None:
     assert nearest([unknown, far, near]) == [near, far, unknown]
 
 
-def test_an_entry_that_fits_by_now_comes_first() -> None:
+def test_an_entry_that_another_thread_compiled_meanwhile_comes_first() -> None:
     near, unknown = (failed(GuardKind.SIZE, source, "5", "6", number) for source, number in (("k", 1), ("v", 0)))
-    for threads in ((1, 2), (1, 1), (None, None)):
-        fits = "0/1", explain_meanwhile("0/1", *threads)
-        assert nearest([near, unknown, fits]) == [fits, near, unknown]
+    own, guessed = (("0/1", explain_meanwhile("0/1", *threads)) for threads in ((1, 1), (None, None)))
+    meanwhile = "0/2", explain_meanwhile("0/2", 1, 2)
+    assert nearest([own, near, unknown, guessed, meanwhile]) == [meanwhile, near, own, unknown, guessed]

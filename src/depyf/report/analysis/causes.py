@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from depyf.base.quick_dataclass import replace
-from depyf.diagnosis.compiled_meanwhile import is_of_fitting_entry
+from depyf.diagnosis.compiled_meanwhile import COMPILED_MEANWHILE
 from depyf.diagnosis.guard import Guard, GuardKind
 from depyf.diagnosis.guard_advice import GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain, with_sizes_together
@@ -46,8 +46,9 @@ def _about(explained: GuardExplanation) -> str:
 def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
     """Return the failed guards, one for each entry, in the order of how much the call differs from the entry, as far as
     that is known; among equals, what the caller can avoid first. The values of the guards in ``rest`` were compiled for
-    before: another entry of the same object shows the cause, even if the call differs more from that. Entries that fit
-    by now come first, entries whose number of differences is unknown last, both in the given order."""
+    before: another entry of the same object shows the cause, even if the call differs more from that. Entries that
+    another thread has compiled meanwhile come first, entries whose number of differences is unknown last, both in the
+    given order."""
     failed, known = [*news, *rest], {id(pair) for pair in rest}
 
     def distance(pair: Pair) -> Tuple[bool, bool, int, int, bool]:
@@ -56,9 +57,9 @@ def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
         differences = explained.guard.differences
         return is_for_another, id(pair) in known, differences, values_changed(explained), explained.is_of_a_kind
 
-    fitting = [pair for pair in failed if is_of_fitting_entry(pair[1])]
+    fitting = [pair for pair in failed if pair[1].kind == COMPILED_MEANWHILE]
     measured = [pair for pair in failed if pair[1].guard.differences]
-    unknown = [pair for pair in failed if not pair[1].guard.differences and not is_of_fitting_entry(pair[1])]
+    unknown = [pair for pair in failed if not pair[1].guard.differences and pair[1].kind != COMPILED_MEANWHILE]
     return [*fitting, *sorted(measured, key=distance), *unknown]
 
 

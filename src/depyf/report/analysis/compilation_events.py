@@ -82,7 +82,8 @@ def symbols_in(events: Iterable[Event]) -> Iterable[str]:
         if event.name == _SPECIALIZED:
             found[symbol] = f"{found.get(symbol, symbol)}, specialised to {meta.get('value')}"
         elif event.attempt == last:
-            found[symbol] = f"{symbol}: {meta.get('source') if event.name == _CREATED else 'known only when it runs'}"
+            origin = meta.get("source") if event.name == _CREATED else "known only when it runs"
+            found[symbol] = f"{symbol}: {origin}"
     return found.values()
 
 

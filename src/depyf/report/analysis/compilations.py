@@ -10,7 +10,7 @@ from depyf.base.quick_dataclass import replace
 from depyf.base.stored_text import identity_of
 from depyf.diagnosis.break_advice import advice_for_break
 from depyf.diagnosis.changed_keys import CHANGED_KEYS, keys_of, with_keys_read
-from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now
+from depyf.diagnosis.compiled_meanwhile import explain_meanwhile, fits_now, is_of_fitting_entry
 from depyf.diagnosis.guard_advice import ANY_FRAME, GuardCause, GuardedFrame
 from depyf.diagnosis.guard_explanations import GuardExplanation, explain
 from depyf.diagnosis.guard_history import EntryHistory, under
@@ -288,8 +288,8 @@ class Compilations:
         self, entry: Optional[str], words: GuardExplanation, values: Mapping[str, str], frame: GuardedFrame
     ) -> GuardExplanation:
         """Return the explanation with what else differs from the entry, by its guards, unless the running program has
-        shown that."""
-        if words.guard.differences or entry is None:
+        shown that, or the entry fits by now."""
+        if words.guard.differences or entry is None or is_of_fitting_entry(words):
             return words
         return with_others(self._required(entry), words, values, frame)
 

@@ -90,12 +90,15 @@ def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
     plain: Dict[str, object] = {}  # fields that follow each other are converted together
     for name, item in _fields(value).items():
         of_part = _MANY.get(name)
-        if of_part is None or not isinstance(item, tuple):
+        if not isinstance(item, StoredText) and (of_part is None or not isinstance(item, tuple)):
             plain[name] = item
             continue
         if plain:
             texts.append(json_text(plain)[1:-1])
             plain = {}
+        if of_part is None or not isinstance(item, tuple):  # a long text, which ``quoted`` converts faster
+            texts.append(f'"{name}":{json_text(item)}')
+            continue
         if len(known) > _MOST_KNOWN:
             known.clear()
         of_all = known.get(id(item))
