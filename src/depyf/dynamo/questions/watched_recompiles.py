@@ -79,8 +79,8 @@ class WatchedRecompiles:
         known = [(each, _explanation(each, frame, self._threads)) for each in guards]
         explained = nearest(*what_is_new(known, self._seen.setdefault(key, set())))
         guards, explanations = [guard for guard, _ in explained], [words for _, words in explained]
-        if any(each.kind == COMPILED_MEANWHILE for each in explanations):  # why the call waited
-            explanations = [each for each in explanations if each.kind == COMPILED_MEANWHILE][:1]
+        if explanations[0].kind == COMPILED_MEANWHILE:  # why the call waited
+            del explanations[1:]
         self._explained[event.compile_id] = _Explained(key, explanations, frame)
         self._history.add(key, explanations, frame)
         # Of several entries, the nearest one's.

@@ -51,16 +51,17 @@ def nearest(news: Sequence[Pair], rest: Sequence[Pair] = ()) -> List[Pair]:
     given order."""
     failed, known = [*news, *rest], {id(pair) for pair in rest}
 
-    def distance(pair: Pair) -> Tuple[bool, bool, int, int, bool]:
+    def distance(pair: Pair) -> Tuple[int, ...]:
         explained = pair[1]
+        if explained.kind == COMPILED_MEANWHILE:
+            return (0,)
+        if not explained.guard.differences:
+            return (2,)
         is_for_another = any(each.is_for_another for each in (explained, *explained.others))
         differences = explained.guard.differences
-        return is_for_another, id(pair) in known, differences, values_changed(explained), explained.is_of_a_kind
+        return 1, is_for_another, id(pair) in known, differences, values_changed(explained), explained.is_of_a_kind
 
-    fitting = [pair for pair in failed if pair[1].kind == COMPILED_MEANWHILE]
-    measured = [pair for pair in failed if pair[1].guard.differences]
-    unknown = [pair for pair in failed if not pair[1].guard.differences and pair[1].kind != COMPILED_MEANWHILE]
-    return [*fitting, *sorted(measured, key=distance), *unknown]
+    return sorted(failed, key=distance)
 
 
 def values_changed(explained: GuardExplanation) -> int:

@@ -90,31 +90,29 @@ def _with_shared(value: object, shared: Set[int], known: Dict[int, str]) -> str:
     plain: Dict[str, object] = {}  # fields that follow each other are converted together
     for name, item in _fields(value).items():
         of_part = _MANY.get(name)
-        if not isinstance(item, StoredText) and (of_part is None or not isinstance(item, tuple)):
+        if of_part is not None and isinstance(item, tuple):
+            text = _of_many(item, of_part, shared, known)
+        elif isinstance(item, StoredText):  # a long text, which ``quoted`` converts faster
+            text = json_text(item)
+        else:
             plain[name] = item
             continue
         if plain:
             texts.append(json_text(plain)[1:-1])
             plain = {}
-        if of_part is None or not isinstance(item, tuple):  # a long text, which ``quoted`` converts faster
-            texts.append(f'"{name}":{json_text(item)}')
-            continue
-        if len(known) > _MOST_KNOWN:
-            known.clear()
-        of_all = known.get(id(item))
-        if of_all is None:
-            of_all = ",".join(_of_many(item, of_part, shared, known))
-            if id(item) in shared:
-                known[id(item)] = of_all
-        texts.append(f'"{name}":[{of_all}]')
+        texts.append(f'"{name}":{text}')
     if plain:
         texts.append(json_text(plain)[1:-1])
     return f"{{{','.join(texts)}}}"
 
 
-def _of_many(
-    parts: Tuple[object, ...], of_part: Callable[..., str], shared: Set[int], known: Dict[int, str]
-) -> List[str]:
+def _of_many(parts: Tuple[object, ...], of_part: Callable[..., str], shared: Set[int], known: Dict[int, str]) -> str:
+    """Return the parts as a list in JSON."""
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    of_all = known.get(id(parts))
+    if of_all is not None:
+        return of_all
     texts = []
     for each, text in zip(parts, map(known.get, map(id, parts))):
         if text is None:
@@ -122,7 +120,10 @@ def _of_many(
             if id(each) in shared:
                 known[id(each)] = text
         texts.append(text)
-    return texts
+    of_all = f"[{','.join(texts)}]"
+    if id(parts) in shared:
+        known[id(parts)] = of_all
+    return of_all
 
 
 def _text_of(of_part: Callable[..., str], part: object) -> str:
